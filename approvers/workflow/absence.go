@@ -22,8 +22,8 @@ type Departure struct {
 	Delegate *approvers.Identity // nil: no stand-in
 }
 
-// SetAway records a person's absence. It replaces an earlier absence. It notifies the stand-in. When the absence
-// begins, the workflow checks again who can be reached for the requests that wait for the person.
+// SetAway records a person's absence. SetAway replaces an earlier absence. SetAway notifies the stand-in. When the
+// absence begins, the workflow checks again who can be reached for the requests that wait for the person.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -93,7 +93,8 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 	return out, err
 }
 
-// putAbsence writes an absence and its audit record. It updates the notices about the person's previous absence.
+// putAbsence writes an absence and its audit record. putAbsence updates the notices about the person's previous
+// absence.
 func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.PutAbsence(a); err != nil {
 		return a, err
@@ -226,8 +227,8 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability checks which people of a stage can be reached. It invites stand-ins, and calls the lead if nobody
-// can be reached. people are the stage's people as of snapshot.
+// ResolveAvailability checks which people of a stage can be reached. ResolveAvailability invites stand-ins, and calls
+// the lead if nobody can be reached. people are the stage's people as of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)

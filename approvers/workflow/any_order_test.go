@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// TestAnyOrder performs random actions in random order through the workflow's whole interface. It checks the invariants
-// after each action. -rapid.checks=N tries N sequences.
+// TestAnyOrder performs random actions in random order through the workflow's whole interface. TestAnyOrder checks the
+// invariants after each action. -rapid.checks=N tries N sequences.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

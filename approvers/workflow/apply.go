@@ -41,8 +41,8 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents counts decisions and ended requests for the metrics, and logs them. It ends the tool's streak of unchanged approvals
-// when somebody edits or rejects the call, or takes an approval back.
+// countEvents counts decisions and ended requests for the metrics, and logs them. countEvents ends the tool's streak of
+// unchanged approvals when somebody edits or rejects the call, or takes an approval back.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {

@@ -45,7 +45,7 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 }
 
 // tellFallen notifies people whose decision no longer counts, because somebody else edited the arguments or the policy
-// became stricter. It skips people who decided again in the same transaction.
+// became stricter. tellFallen skips people who decided again in the same transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -78,8 +78,8 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted afterwards. It does so
-// only once.
+// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted afterwards.
+// tellAnswerEdit does so only once.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To
 	asked := r.Remark(question).By

@@ -35,8 +35,8 @@ func TestTokensOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestCallsOfADay checks that a call beyond the day's budget runs no tool, and that its result says so. It also checks
-// that an agent's own budget takes precedence over the policy's budget.
+// TestCallsOfADay checks that a call beyond the day's budget runs no tool, and that its result says so. TestCallsOfADay
+// also checks that an agent's own budget takes precedence over the policy's budget.
 func TestCallsOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

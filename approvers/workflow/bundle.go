@@ -220,7 +220,7 @@ type decided struct {
 // allEvents returns all events since the request was stored.
 func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, d.since) }
 
-// decideOne determines the effect of a click on one request of a bundle. It writes nothing.
+// decideOne determines the effect of a click on one request of a bundle. decideOne writes nothing.
 func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
 	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
@@ -235,8 +235,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the denied attempt to decide a bundle. It also writes the changes that the current policy makes to
-// the request that can't be decided.
+// deniedAll records the denied attempt to decide a bundle. deniedAll also writes the changes that the current policy
+// makes to the request that can't be decided.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil

@@ -102,7 +102,7 @@ func callerHash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// conversationOf returns the id of the conversation for a client's key. It is the same for each repetition.
+// conversationOf returns the id of the conversation for a client's key. The id is the same for each repetition.
 func conversationOf(client approvers.Client, key string) string {
 	parts := []string{"key", client.Name, key}
 	if client.ActsFor != "" {
@@ -150,7 +150,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
+// Mend closes the damaged record that an error of a read is about. Mend returns true if another read is worth it.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, mostDamaged)
@@ -587,8 +587,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. It ends an approval that needed nobody and was not claimed in time, or
-// asks people about a run whose caller did not report the outcome in time.
+// Overdue is the handler of store.TimerOutcome. Overdue ends an approval that needed nobody and was not claimed in
+// time, or asks people about a run whose caller did not report the outcome in time.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. It returns the
-// new queue.
+// changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. changeCardQueue
+// returns the new queue.
 func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
 	l, s, err := settings.ReadCardQueue(t.Tx, address)
 	if err != nil {
@@ -49,9 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before its card is shown there. It returns true if the request has to wait
-// in the queue. The approval of such a request will need a typed value. A request that is already counted there does
-// not wait again. A bundle's requests wait together.
+// enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
+// has to wait in the queue. The approval of such a request will need a typed value. A request that is already counted
+// there does not wait again. A bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -125,8 +125,8 @@ func (t cardsTx) showNextQueued(id, address string) error {
 	return t.linkCard(id) // removes the note in the asker's thread that the request waits in the queue
 }
 
-// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It returns true if
-// the request is still pending but has left an address. In that case, its card must be shown elsewhere.
+// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. leaveCardQueues
+// returns true if the request is still pending but has left an address. In that case, its card must be shown elsewhere.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil

@@ -131,8 +131,8 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
 }
 
-// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. It schedules the
-// reading of the messages from before the bot joined.
+// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. ChannelJoined
+// schedules the reading of the messages from before the bot joined.
 func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
@@ -152,8 +152,8 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 	return err
 }
 
-// channelRestored lets new cards go to a channel again. It also updates the messages that stayed there, so that no
-// button without effect remains.
+// channelRestored lets new cards go to a channel again. channelRestored also updates the messages that stayed there, so
+// that no button without effect remains.
 func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {

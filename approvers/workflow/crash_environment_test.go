@@ -136,7 +136,7 @@ func (w *environment) leave() {
 	w.ok(os.WriteFile(w.path, left, 0o600))
 }
 
-// alive runs one process. It reports false if the process was killed.
+// alive runs one process. The function reports false if the process was killed.
 func (w *environment) alive() (finished bool) {
 	defer func() {
 		if p := recover(); p != nil {

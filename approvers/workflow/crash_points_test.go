@@ -159,8 +159,8 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops one process after the other at random points. It runs six lives for each protection level.
-// COUNTERSIGN_CRASHES sets another number of lives.
+// TestCrashesAtRandom stops one process after the other at random points. TestCrashesAtRandom runs six lives for each
+// protection level. COUNTERSIGN_CRASHES sets another number of lives.
 func TestCrashesAtRandom(t *testing.T) {
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
@@ -342,5 +342,5 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 	}
 }
 
-// mostTries is the number of interrupted runs after which people are asked. It is the same for every tool.
+// mostTries is the number of interrupted runs after which people are asked. The number is the same for every tool.
 const mostTries = 5

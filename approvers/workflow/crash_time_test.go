@@ -31,7 +31,7 @@ func silence(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// through runs the bot until no timer is left. It sets the clock forward to each timer.
+// through runs the bot until no timer is left. The function sets the clock forward to each timer.
 func (w *environment) through() {
 	w.t.Helper()
 	for range 1000 {

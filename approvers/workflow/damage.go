@@ -31,8 +31,8 @@ func (w *core) update(ctx context.Context, what string, fn func(*tx) error) erro
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is like update, for a transaction that only records what has already happened. It commits even if this process
-// can't use the policy in force.
+// record is like update, for a transaction that only records what has already happened. The function commits even if
+// this process can't use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {
@@ -371,8 +371,8 @@ func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (st
 	return store.Call{}, false, nil
 }
 
-// closeCall replaces a damaged call with one that has a result. It also closes the call's request and, if the run has
-// not begun, the execution.
+// closeCall replaces a damaged call with one that has a result. closeCall also closes the call's request and, if the
+// run has not begun, the execution.
 func (t damageTx) closeCall(id string) (bool, error) {
 	of, done, err := t.setAsideOf("calls", id)
 	if !done || err != nil || len(of) == 0 {
@@ -475,7 +475,8 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 	return true, t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// closeOpenCall closes an open call whose turn can't continue. It leaves a run that has begun, which ends by itself.
+// closeOpenCall closes an open call whose turn can't continue. closeOpenCall leaves a run that has begun, which ends by
+// itself.
 func (t damageTx) closeOpenCall(c store.Call) error {
 	if c.Execution == "" {
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")

@@ -43,8 +43,9 @@ func (t *tx) expire(timer store.Timer, r approvers.Request) error {
 	return t.apply(after, events)
 }
 
-// handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. It reports
-// whether it has postponed the expiry. It ignores other deliveries from Slack, because they decide nothing.
+// handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. handledFirst
+// reports whether it has postponed the expiry. handledFirst ignores other deliveries from Slack, because they decide
+// nothing.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {

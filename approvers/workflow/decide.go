@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Decide approves, rejects or modifies a request. It returns the new request.
+// Decide approves, rejects or modifies a request. Decide returns the new request.
 func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, string(c.Kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := t.requests.decide(r, c)
@@ -81,8 +81,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request that the current tools or policy changed. It is for transactions that change nothing
-// else about the request.
+// applyIfChanged writes a request that the current tools or policy changed. applyIfChanged is for transactions that
+// change nothing else about the request.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -189,12 +189,12 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 	return err
 }
 
-// requestAction is one person's action on a request. It returns the new request with the events of the transition, or
-// why it was denied.
+// requestAction is one person's action on a request. requestAction returns the new request with the events of the
+// transition, or why it was denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
 // onRequest runs one person's action on a request in its current form. If the action is denied, it records the denial
-// under the name what. In any case it writes the changes that a new policy makes. It returns the new request.
+// under the name what. In any case it writes the changes that a new policy makes. onRequest returns the new request.
 func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -395,7 +395,7 @@ func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 	})
 }
 
-// Reply records an answer to a question about a request. It notifies the person who asked the question.
+// Reply records an answer to a question about a request. Reply notifies the person who asked the question.
 func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Reply(t.deciding(), t.requests.action(c), question)
@@ -410,8 +410,8 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 const maxWritten = 500
 
 // answerByWriting treats a requester's message as the answer to an approver's question about one of the turn's waiting
-// calls. It chooses the latest unanswered question that the requester was shown before writing. It returns the approver
-// who asked, or nothing if there is no such question.
+// calls. answerByWriting chooses the latest unanswered question that the requester was shown before writing.
+// answerByWriting returns the approver who asked, or nothing if there is no such question.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil

@@ -232,9 +232,9 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Unreachable gives up an outbox message that Slack refused permanently. It sends the message to other addresses if
-// there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it any more,
-// and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
+// Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other
+// addresses if there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it
+// any more, and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -421,8 +421,8 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got its share. It knows this only if the list was made after
-// the process got the share for the last time.
+// has reports whether a message waited when this process got its share. The function knows this only if the list was
+// made after the process got the share for the last time.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

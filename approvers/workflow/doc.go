@@ -13,8 +13,8 @@
 // A conversation is one Slack thread. A message in it starts a turn, or waits until the current turn ends. A turn
 // consists of steps. In each step the model is called; the tool calls that it requests are the step's calls. Each call
 // has an execution, which holds the exact bytes that may run. A call that people must approve also has a request. The
-// request goes through the stages of its plan. Everything that Slack must show is an outbox message. It is rendered
-// from the state when it is posted.
+// request goes through the stages of its plan. Everything that Slack must show is an outbox message. An outbox message
+// is rendered from the state when it is posted.
 //
 // # Keys
 //

@@ -48,8 +48,8 @@ func (d *dying) died() bool {
 	return d.dead
 }
 
-// runAsking is one process. It does all due work, with a tool that asks a question and gets an answer. It ends early if
-// the process dies.
+// runAsking is one process. runAsking does all due work, with a tool that asks a question and gets an answer. runAsking
+// ends early if the process dies.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
 	if err := h.Runs.Recover(h.ctx(), store.AllShares); err != nil {
 		return false

@@ -218,8 +218,8 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
-// shownBeside handles the chain of another request that was on the same cards. It erases the texts of these cards from
-// that chain.
+// shownBeside handles the chain of another request that was on the same cards. shownBeside erases the texts of these
+// cards from that chain.
 func (e *erasing) shownBeside(chain string) error {
 	records, err := e.Audit(chain)
 	if err != nil {

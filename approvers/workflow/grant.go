@@ -31,8 +31,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts into force a grant that was given on a card. It shows the grant in the conversation, and sends the owner a
-// message with a button to revoke it.
+// give puts into force a grant that was given on a card. The function shows the grant in the conversation, and sends
+// the owner a message with a button to revoke it.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -125,7 +125,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(
 	return out, err
 }
 
-// Revoke ends a grant. It does not stop a run that has begun.
+// Revoke ends a grant. Revoke does not stop a run that has begun.
 func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "revoked", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Revoke(t.deciding(), c.Who)
@@ -260,7 +260,7 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. It
+// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. useGrant
 // returns false if people have to be asked.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)

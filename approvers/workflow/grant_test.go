@@ -71,7 +71,7 @@ func (h *harness) next(spec string) store.Call {
 	return h.propose(h.say(alice, "one more").Turn, spec)[0]
 }
 
-// wantAsked claims a call. It checks that the call does not run, and that people are asked.
+// wantAsked claims a call. wantAsked checks that the call does not run, and that people are asked.
 func (h *harness) wantAsked(c store.Call) approvers.Request {
 	h.t.Helper()
 	if c.Request == "" {
@@ -89,8 +89,9 @@ func (h *harness) wantAsked(c store.Call) approvers.Request {
 
 const oneRefund = `issue_refund {"amount":50,"currency":"USD"}`
 
-// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision about the shown call. It also checks
-// that everybody in the conversation sees the grant, and that similar calls run.
+// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision about the shown call.
+// TestAGrantIsGivenWithTheApproval also checks that everybody in the conversation sees the grant, and that similar
+// calls run.
 func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -333,8 +334,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant checks that a grant's last use lets only one of several calls in a step run. It also checks that
-// only a run counts as a use.
+// TestLastUseOfAGrant checks that a grant's last use lets only one of several calls in a step run. TestLastUseOfAGrant
+// also checks that only a run counts as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

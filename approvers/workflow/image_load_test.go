@@ -21,12 +21,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// loadEnv turns the test binary into the process whose disk is recorded. It sets the number of decisions and the
+// loadEnv turns the test binary into the process whose disk is recorded. loadEnv sets the number of decisions and the
 // directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines. It prints each line as soon as it knows that the fact is durable. It prints
-// saidCalled after the claim of a run, at the point where a real process would call the tool.
+// The recorded process prints these lines. The process prints each line as soon as it knows that the fact is durable.
+// The process prints saidCalled after the claim of a run, at the point where a real process would call the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"

@@ -28,7 +28,7 @@ import (
 // The store's check must be clean, every acknowledged delivery and decision must be there, and a tool that was called
 // must not be called again.
 //
-// It makes 150 images, or COUNTERSIGN_IMAGES.
+// TestCrashImages makes 150 images, or COUNTERSIGN_IMAGES.
 func TestCrashImages(t *testing.T) {
 	images, seed := testkit.Size(t, "COUNTERSIGN_IMAGES", 150), testkit.Seed(t)
 	began := time.Now()
@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
-// runOn is the next process. It may run only calls that were not started before.
+// runOn is the next process. runOn may run only calls that were not started before.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

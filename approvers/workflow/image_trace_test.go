@@ -35,7 +35,8 @@ const (
 	said
 )
 
-// record runs the load under strace. It returns the operations of the load on the store, and the output of the load.
+// record runs the load under strace. The function returns the operations of the load on the store, and the output of
+// the load.
 func record(t *testing.T, dir string, decisions int) []traced {
 	t.Helper()
 	strace := testkit.RequireProgram(t, "strace", "crash images", testkit.InstallStrace)

@@ -182,8 +182,8 @@ func (t *tx) news() (news []string) {
 // Tell sends a message to the other replicas, which call Config.HearTold with it. The message may be lost.
 func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
 
-// hear handles the news of another replica's transaction. It cancels the work that the transaction has ended. After a
-// change of the policy, it wakes the PolicySource.
+// hear handles the news of another replica's transaction. The function cancels the work that the transaction has ended.
+// After a change of the policy, it wakes the PolicySource.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {

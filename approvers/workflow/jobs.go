@@ -127,7 +127,7 @@ func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jo
 // Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full returns the time since which writes have failed because the store's disk is full. It returns zero if the disk
+// Full returns the time since which writes have failed because the store's disk is full. Full returns zero if the disk
 // has space, as far as known.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
@@ -164,7 +164,8 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	return err
 }
 
-// stopDeadly stops a turn if its model calls crashed too many processes. It reports whether it has stopped the turn.
+// stopDeadly stops a turn if its model calls crashed too many processes. stopDeadly reports whether it has stopped the
+// turn.
 func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
 	n := t.w.Crashes.Count(string(store.TimerThink), turn.ID)
 	if n < turnCrashes {

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// leftover creates an outbox message with a leftover, a message that Slack would not delete. It returns the outbox
-// message's id.
+// leftover creates an outbox message with a leftover, a message that Slack would not delete. The function returns the
+// outbox message's id.
 func (h *harness) leftover() (message string) {
 	h.t.Helper()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -29,8 +29,8 @@ func (h *harness) leftover() (message string) {
 	return s.ID
 }
 
-// tryLeftovers records the result of the due deletions: refused by Slack or, if refused is "", successful. It returns
-// the number of deletions.
+// tryLeftovers records the result of the due deletions: refused by Slack or, if refused is "", successful. tryLeftovers
+// returns the number of deletions.
 func (h *harness) tryLeftovers(message, refused string) (n int) {
 	h.t.Helper()
 	for range h.dueOf(store.TimerLeftover) {

@@ -99,7 +99,7 @@ func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. It reports whether the message is stored.
+// editMessage applies an edit or a deletion to a stored message. editMessage reports whether the message is stored.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
@@ -160,8 +160,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage records the edit of a message that the model has read, or that answered a question. It notifies the
-// people who decide the pending requests to which the message led, and the person who asked the question.
+// editReadMessage records the edit of a message that the model has read, or that answered a question. editReadMessage
+// notifies the people who decide the pending requests to which the message led, and the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
@@ -206,7 +206,7 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 }
 
 // tellMessageEdit tells the requesters that their request still waits unchanged, although its message was edited or
-// deleted. It also tells them how to withdraw the request.
+// deleted. tellMessageEdit also tells them how to withdraw the request.
 func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

@@ -12,8 +12,8 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople lets alice ask for something, and lets the model ask a question back. It returns the turn and the open
-// question.
+// askPeople lets alice ask for something, and lets the model ask a question back. askPeople returns the turn and the
+// open question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")

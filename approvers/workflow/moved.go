@@ -60,8 +60,8 @@ func (w *core) noteMoved(err error) {
 	}
 }
 
-// WatchPlace checks the store's file until ctx ends. It returns immediately for a store without a file. After an error
-// the process must stop.
+// WatchPlace checks the store's file until ctx ends. WatchPlace returns immediately for a store without a file. After
+// an error the process must stop.
 func (w *Workflow) WatchPlace(ctx context.Context) error {
 	if _, ok := w.Store.(placed); !ok {
 		return nil

@@ -40,7 +40,7 @@ type refresh struct {
 	bundle string
 }
 
-// markRefreshed records a refresh. It reports whether it was recorded before.
+// markRefreshed records a refresh. markRefreshed reports whether it was recorded before.
 func (t outboxTx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
@@ -321,7 +321,7 @@ type Viewing struct {
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records what a person was shown, once for each person and each body. It returns the body's hash.
+// Viewed records what a person was shown, once for each person and each body. Viewed returns the body's hash.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

@@ -344,7 +344,7 @@ func (h *harness) showAll() {
 	}
 }
 
-// survives calls fn. It reports false if fn killed the process.
+// survives calls fn. The function reports false if fn killed the process.
 func (h *harness) survives(fn func()) (alive bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -19,7 +19,7 @@ type PolicySource interface {
 	// Usable reports whether this process can use the policy in force, as far as it knows. While it returns false, no
 	// work begins.
 	Usable() bool
-	// Wake tells the source that another process has changed the policy in force. It returns without waiting for
+	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
 	Wake()
 }

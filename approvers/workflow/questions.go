@@ -212,10 +212,10 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit asks the person who requested a call a question of the call's run, which is in this process. It waits until
-// the person answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final state.
-// Elicit does not poll; it is woken when the elicitation ends. If ctx ends, Elicit cancels the elicitation with the
-// reason that the function why returns.
+// Elicit asks the person who requested a call a question of the call's run, which is in this process. Elicit waits
+// until the person answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final
+// state. Elicit does not poll; it is woken when the elicitation ends. If ctx ends, Elicit cancels the elicitation with
+// the reason that the function why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)

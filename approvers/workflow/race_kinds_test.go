@@ -139,8 +139,8 @@ func allOrOne(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// eachOnce checks that each call was decided once and ran once. It also checks that a person who approved all calls
-// together decided either all of them or none.
+// eachOnce checks that each call was decided once and ran once. eachOnce also checks that a person who approved all
+// calls together decided either all of them or none.
 func eachOnce(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {

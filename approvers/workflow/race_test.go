@@ -191,8 +191,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won counts the people whose action was accepted. It fails unless every other person was told why their action came
-// too late.
+// won counts the people whose action was accepted. The function fails unless every other person was told why their
+// action came too late.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied
@@ -208,9 +208,9 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	return n, nil
 }
 
-// exact compares the history and the outbox messages of finished requests with the actions. It expects one record for
-// each decision and each denial, one run and one result for an approved call, one result for any other call, and one
-// card at each stage that was reached. It accepts nothing else.
+// exact compares the history and the outbox messages of finished requests with the actions. The function expects one
+// record for each decision and each denial, one run and one result for an approved call, one result for any other call,
+// and one card at each stage that was reached. The function accepts nothing else.
 func (r *raceHarness) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {

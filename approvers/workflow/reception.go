@@ -34,7 +34,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // Missed records a gap from the last times of Received until now. In the gap Slack could not deliver or, if quiet is
-// set, no delivery arrived. It schedules the reading of the messages in the gap. If the store never received a
+// set, no delivery arrived. Missed schedules the reading of the messages in the gap. If the store never received a
 // delivery, no message was missed.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
@@ -64,8 +64,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap. It does so only if the gap was so long that Slack
-// gave up deliveries. A click in such a gap is lost.
+// StillWaits reminds the people of each request that waited in a gap. StillWaits does so only if the gap was so long
+// that Slack gave up deliveries. A click in such a gap is lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil

@@ -63,8 +63,8 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address. It
-// gives up if the message is too old, or if the question no longer needs an answer.
+// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address.
+// retryLater gives up if the message is too old, or if the question no longer needs an answer.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {

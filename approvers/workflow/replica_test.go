@@ -56,8 +56,8 @@ func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) wo
 	return c
 }
 
-// If one replica ends work that runs in the other replica, the other one stops it. It stops at once if it gets a
-// notice, and within two seconds without a notice.
+// If one replica ends work that runs in the other replica, the other one stops it. With a notice, the other replica
+// stops the work at once. Without a notice, it stops the work within two seconds.
 func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {

@@ -15,7 +15,7 @@ import (
 // The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. A lost message that
 // is still relevant is posted again in three cases: when somebody asks, by a message in its thread or by /countersign
 // pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
-// before its deadline. It is not posted again immediately, because somebody may have deleted it on purpose.
+// before its deadline. The message is not posted again immediately, because somebody may have deleted it on purpose.
 
 // reposts lists the points at which a lost message is posted again because its deadline is near. These are the moments
 // when 1/4, 1/8 or 1/16 of its time is left.
@@ -111,7 +111,8 @@ func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	return nil
 }
 
-// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it has scheduled the post.
+// repostIfRelevant posts a lost message again if it is still relevant. repostIfRelevant reports whether it has
+// scheduled the post.
 func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
@@ -320,8 +321,8 @@ func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest returns the relevance of a message with several requests. It ends at the earliest deadline of an open
-// request.
+// shortest returns the relevance of a message with several requests. The relevance ends at the earliest deadline of an
+// open request.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt
@@ -338,7 +339,7 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts lost outbox messages again if they are still relevant. It returns their number.
+// RepostLost posts lost outbox messages again if they are still relevant. RepostLost returns their number.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

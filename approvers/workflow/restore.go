@@ -87,8 +87,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a salvaged store usable. It closes all records to which a lost record belongs, records the losses of
-// the history, and closes open work as Restored does. It must be called before any other work on the store.
+// Salvaged makes a salvaged store usable. Salvaged closes all records to which a lost record belongs, records the
+// losses of the history, and closes open work as Restored does. Salvaged must be called before any other work on the
+// store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range []string{"conversations", "turns", "calls", "executions", "requests", ""} { // each kind needs the kinds before it
 		for _, d := range lost {

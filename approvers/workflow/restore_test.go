@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// busy is a harness with open work of every kind. It has the ids of the records that are checked afterwards.
+// busy is a harness with open work of every kind. The harness has the ids of the records that are checked afterwards.
 type busy struct {
 	*harness
 	waits, approved, executing, unknown approvers.Request

@@ -71,9 +71,9 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. It returns false if something in the conversation still waits. This is checked once, before the
-// transactions, so that the check does not delay other commits. Each transaction then checks that the conversation is
-// unchanged.
+// records. retainConversation returns false if something in the conversation still waits. This is checked once, before
+// the transactions, so that the check does not delay other commits. Each transaction then checks that the conversation
+// is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -222,8 +222,8 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return nil
 }
 
-// prune removes a chain that is no longer in use, and records the removal in the installation's chain. It returns the
-// number of removed records; 0 if the chain stays.
+// prune removes a chain that is no longer in use, and records the removal in the installation's chain. The function
+// returns the number of removed records; 0 if the chain stays.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// This file gives the workflow people as Slack would report them. It does the work of package bot, without Slack.
+// This file gives the workflow people as Slack would report them. The file does the work of package bot, without Slack.
 
 // company looks up the people of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {

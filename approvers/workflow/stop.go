@@ -31,7 +31,7 @@ func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn returns the turn of a click. It denies a person who may not use the turn's agent.
+// askersTurn returns the turn of a click. askersTurn denies a person who may not use the turn's agent.
 func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {

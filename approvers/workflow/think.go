@@ -24,7 +24,7 @@ type Brief struct {
 // historyMessages limits the messages that are read for a model call. In practice the token budget is reached first.
 const historyMessages = 400
 
-// Begin reads the input of a due model call. It returns ErrNotDue if the turn no longer needs a model call, and
+// Begin reads the input of a due model call. Begin returns ErrNotDue if the turn no longer needs a model call, and
 // ErrPaused while everything is paused.
 func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief

@@ -43,8 +43,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. It returns nil if no
-// tool makes one.
+// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. requestToolPreview
+// returns nil if no tool makes one.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -59,9 +59,9 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 	}
 }
 
-// BeginPreview starts an attempt to make a request's tool preview. It returns false if no preview can be made, because
-// the request is decided or the tool can't be called. If the tool can't be called, the card gives the reason. While
-// everything is paused, BeginPreview returns ErrPaused.
+// BeginPreview starts an attempt to make a request's tool preview. BeginPreview returns false if no preview can be
+// made, because the request is decided or the tool can't be called. If the tool can't be called, the card gives the
+// reason. While everything is paused, BeginPreview returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.previews.beginPreview(request)
@@ -160,8 +160,8 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	return ""
 }
 
-// EndPreview records the result of a tool preview. It ignores the result if the arguments have changed or the request
-// was decided meanwhile.
+// EndPreview records the result of a tool preview. EndPreview ignores the result if the arguments have changed or the
+// request was decided meanwhile.
 func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)

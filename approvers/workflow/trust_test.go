@@ -139,8 +139,8 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must check the calls. It
-// also lists events that do not end the streak.
+// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must check the calls.
+// TestWhatEndsTheStreak also lists events that do not end the streak.
 func TestWhatEndsTheStreak(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

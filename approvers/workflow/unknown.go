@@ -155,9 +155,9 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 // same time. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called at the start with all shares, and later with the shares that this process takes over. It looks for
-// interrupted executions. Such an execution is stored as running, but no handler of this process runs it. Recover makes
-// these executions, and unfinished tool previews, due immediately.
+// Recover is called at the start with all shares, and later with the shares that this process takes over. Recover looks
+// for interrupted executions. Such an execution is stored as running, but no handler of this process runs it. Recover
+// makes these executions, and unfinished tool previews, due immediately.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -336,11 +336,11 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// RetryUnknown requests another run of a call whose outcome is unknown. It creates a new execution and a new request,
-// which goes through all stages of the current policy, even if the call would now run without asking. The earlier run's
-// outcome stays unknown, and can still be reported. The call can have only one result, and this result will come from
-// the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier retry is open.
-// The people who may report the outcome may also call for a retry.
+// RetryUnknown requests another run of a call whose outcome is unknown. RetryUnknown creates a new execution and a new
+// request, which goes through all stages of the current policy, even if the call would now run without asking. The
+// earlier run's outcome stays unknown, and can still be reported. The call can have only one result, and this result
+// will come from the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier
+// retry is open. The people who may report the outcome may also call for a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)

@@ -105,7 +105,8 @@ func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error
 	}), err
 }
 
-// roots returns the refused cards at the addresses that the policy names. It leaves out the copies for single people.
+// roots returns the refused cards at the addresses that the policy names. The function leaves out the copies for single
+// people.
 func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
 	places := t.places(r)
 	for _, s := range messages {
@@ -155,8 +156,9 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. It also retries
-// deliveries whose sender Slack did not name. It skips the cards of requests that people can see.
+// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. RetryUnreached
+// also retries deliveries whose sender Slack did not name. RetryUnreached skips the cards of requests that people can
+// see.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

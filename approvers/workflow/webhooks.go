@@ -23,8 +23,8 @@ import (
 // process ends after the delivery and before it is recorded.
 //
 // If a delivery fails, its timer tries again with growing delays, and the client's other deliveries wait for a while. A
-// webhook is switched off if it answers 410, or if no delivery succeeds for a long time. It stays off until its lines
-// in the policy change or an operator switches it on again.
+// webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The webhook stays off until
+// its lines in the policy change or an operator switches it on again.
 
 // Delays of deliveries.
 const (
@@ -158,7 +158,8 @@ func webhookTried(tries int) (sum time.Duration) {
 	return sum
 }
 
-// WaitToTell postpones a delivery until the client's webhook may be tried again. It does not count this as a try.
+// WaitToTell postpones a delivery until the client's webhook may be tried again. WaitToTell does not count this as a
+// try.
 func (w *Callers) WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error {
 	return w.update(ctx, "a webhook waits", func(t *tx) error {
 		now, still, err := jobs.Reread(t, timer)

@@ -147,8 +147,8 @@ func TestWebhookIsDurable(t *testing.T) {
 }
 
 // A failed delivery is tried again, less and less often, and the client's other deliveries are delayed too. The webhook
-// is switched off after days without a success, or if the receiver asks for that. It stays off until the policy changes
-// it or an operator resumes it.
+// is switched off after days without a success, or if the receiver asks for that. The webhook stays off until the
+// policy changes the webhook, or an operator resumes it.
 func TestWebhookFails(t *testing.T) {
 	h := newWebhookHarness(t)
 	fail := func(f workflow.WebhookFailure) (tries int, delay time.Duration) {

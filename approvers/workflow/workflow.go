@@ -30,7 +30,7 @@ var (
 type Tools interface {
 	Tool(name string) (Tool, bool)
 	// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which
-	// are blocked. It is stable across restarts with the same tools.
+	// are blocked. The fingerprint is stable across restarts with the same tools.
 	Fingerprint() string
 }
 
@@ -81,7 +81,7 @@ func (c Claims) Words() []string {
 	return out
 }
 
-// Crashes counts how often a process died during some work. It is safe for concurrent use.
+// Crashes counts how often a process died during some work. Crashes is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
 	End(kind, ref string)       // the work ended, with or without success
@@ -443,7 +443,7 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 }
 
 // Forget deletes handled deliveries that are older than the given duration, unless their messages may be read again
-// after a gap. It also deletes old counters.
+// after a gap. Forget also deletes old counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {

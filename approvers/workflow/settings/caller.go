@@ -121,7 +121,7 @@ const (
 	keepReceiptKeys = 90 * 24 * time.Hour
 )
 
-// With returns the keys and one more key. It drops keys that have not been used for a long time.
+// With returns the keys and one more key. With drops keys that have not been used for a long time.
 func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	kept := slices.DeleteFunc(slices.Clone(k.Keys), func(o ReceiptKey) bool { return o.ID == key.ID || key.Since.Sub(o.Since) > keepReceiptKeys })
 	kept = append(kept, key)

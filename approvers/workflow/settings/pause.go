@@ -21,7 +21,7 @@ type Pause struct {
 	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Ref returns the reference of the messages about a pause. It contains the round in which the pause began.
+// Ref returns the reference of the messages about a pause. The reference contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
 // ReadPause reads the pause. If its record is damaged, everything counts as paused, so that nothing runs until a person

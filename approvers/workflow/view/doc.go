@@ -2,6 +2,6 @@
 // snapshot of the store and returns plain values. The package never changes the state. Package workflow uses some of
 // these functions inside of its transactions.
 //
-// A Model has all data from which one outbox message is rendered. A Reader masks the arguments that the policy masks.
-// It does not mask an execution, which has the exact bytes that run.
+// A Model has all data from which one outbox message is rendered. A Reader masks the arguments that the policy masks. A
+// Reader does not mask an execution, because an execution has the exact bytes that run.
 package view

@@ -15,7 +15,7 @@ func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
 	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
-// Answer reads the data that an answer shows. It includes the given steps that have no message of their own yet.
+// Answer reads the data that an answer shows. Answer includes the given steps that have no message of their own yet.
 func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model, error) {
 	return v.read(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)

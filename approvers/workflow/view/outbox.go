@@ -79,8 +79,8 @@ func IsUntold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }
 
-// HasViewed reports whether the request's chain records that a person was shown this body. It also returns the body's
-// hash.
+// HasViewed reports whether the request's chain records that a person was shown this body. HasViewed also returns the
+// body's hash.
 func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error) {
 	rendering = HashOf(body)
 	err = v.store.View(ctx, func(r store.Reader) error {

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// Reader reads the stored state. It is safe for use by many goroutines.
+// Reader reads the stored state. Reader is safe for use by many goroutines.
 type Reader struct {
 	store  store.Store
 	policy func() *approvers.Policy
