@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Absence is the time in which a person is away. It names the stand-in. The stand-in gets the person's cards and
+// Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
 // reminders, but not the person's authority. The stand-in decides in their own name, by one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`

@@ -20,9 +20,9 @@ const MaxArgs = 64 << 10
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs parses a call's argument bytes: exactly one JSON object. It refuses an object, at any level, with two
-// names that are equal or differ only in case. It repairs nothing. If exact is set, it refuses numbers that float64
-// can't hold exactly, because conditions compute in float64.
+// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, with
+// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, it refuses numbers that
+// float64 can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -106,7 +106,7 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 	return object, err
 }
 
-// fold maps names that differ only in case to the same key. It uses Unicode's simple case folding.
+// fold maps names that differ only in case to the same key. The function uses Unicode's simple case folding.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
 // readNumber parses a number as float64. If exact is set, it refuses a number that float64 can't hold exactly.
@@ -129,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts are equal apart from spacing and order. It compares numbers as they are
-// written, because two different order numbers could be equal as float64.
+// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares numbers as
+// they are written, because two different order numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))

@@ -145,7 +145,8 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// Check accepts valid rows. It rejects every row that was changed or moved, or that does not follow the row before it.
+// Check accepts valid rows. Check rejects every row that was changed or moved, or that does not follow the row before
+// it.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

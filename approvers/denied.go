@@ -63,7 +63,7 @@ const (
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
 )
 
-// Denied is the error for an action that a person may not perform. It has the details that the person is shown.
+// Denied is the error for an action that a person may not perform. Denied has the details that the person is shown.
 type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known

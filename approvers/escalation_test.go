@@ -173,8 +173,8 @@ func TestHoursOfAStage(t *testing.T) {
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so. It
-// also passes leads who are not at work.
+// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so.
+// TestOutsideItGoesUpAtOnce also passes leads who are not at work.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)

@@ -189,8 +189,8 @@ func (r Request) NetEvents(events []Event) []Event {
 // Reassigned reports whether the request now waits for other roles, or for another group, than before this event.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request went on to another stage or has other arguments. It returns false for new and
-// reopened requests, because other events report these.
+// Advances reports whether the request went on to another stage or has other arguments. Advances returns false for new
+// and reopened requests, because other events report these.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Effect says whether a second run of a tool would take effect again. It determines how an interrupted run is handled.
+// Effect says whether a second run of a tool would take effect again. Effect determines how an interrupted run is
+// handled.
 type Effect string
 
 // The effects, from the safest, and how an interrupted run is handled.
@@ -85,7 +86,7 @@ var (
 	ErrNotUnknown = errors.New("the outcome of this execution is already known")
 )
 
-// Start moves an execution to executing. It recomputes the digest and rejects changed bytes.
+// Start moves an execution to executing. Start recomputes the digest and rejects changed bytes.
 func (e Execution) Start(owner string, now time.Time) (Execution, error) {
 	if e.State != ExecutionNone {
 		return e, ErrNotStartable

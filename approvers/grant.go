@@ -131,7 +131,7 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 	return g
 }
 
-// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces one
+// Admits returns why a call may not run under the grant, or "". Admits applies the current policy. A grant replaces one
 // person's approval of a call with a single stage, and covers only calls that the giver's role may approve. Admits does
 // not check whether the giver still holds that role. Backs does this, because the check needs a look-up in Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
@@ -338,8 +338,8 @@ type Bound struct {
 	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if AtMost and Equal are empty, the call must not have the argument
 }
 
-// holds reports whether an argument satisfies the bound. It compares numbers exactly, as they are written. A missing
-// argument satisfies only a bound in which AtMost and Equal are empty.
+// holds reports whether an argument satisfies the bound. The function compares numbers exactly, as they are written. A
+// missing argument satisfies only a bound in which AtMost and Equal are empty.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
 		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
@@ -412,7 +412,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and the grant lacks. It returns "" if the grant lacks none.
+// bounded describes a bound that the policy requires now and the grant lacks. The function returns "" if the grant
+// lacks none.
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits returns why a call may not run under a grant. It makes the same checks as the executor.
+// admits returns why a call may not run under a grant. The function makes the same checks as the executor.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {

@@ -126,7 +126,7 @@ type argument struct {
 	raw  json.RawMessage
 }
 
-// subjectArgument is the argument that names the subject of a call. It is empty if there is none.
+// subjectArgument is the argument that names the subject of a call. subjectArgument is empty if there is none.
 type subjectArgument struct{ name, value string }
 
 // subjectOf returns the argument that identifies the subject of a call: an id, or a name.

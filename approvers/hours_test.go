@@ -85,8 +85,8 @@ func TestWorkingTime(t *testing.T) {
 	}
 }
 
-// TestLeftOutHours checks a time of day that a clock change skips. It counts as the moment of the change, both east and
-// west of Greenwich.
+// TestLeftOutHours checks a time of day that a clock change skips. Such a time counts as the moment of the change, both
+// east and west of Greenwich.
 func TestLeftOutHours(t *testing.T) {
 	for zoneName, change := range map[string]string{"Europe/Berlin": "2026-03-29T03:00:00+02:00", "America/New_York": "2026-03-08T03:00:00-04:00"} {
 		at := moment(t, change)
@@ -132,8 +132,8 @@ func TestHoursThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestWorkingTimeRises checks that a longer working time never ends sooner, for any time at which it begins. It also
-// checks that working time ends within working hours.
+// TestWorkingTimeRises checks that a longer working time never ends sooner, for any time at which it begins.
+// TestWorkingTimeRises also checks that working time ends within working hours.
 func TestWorkingTimeRises(t *testing.T) {
 	h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")
 	for at := moment(t, "2026-03-25T00:00:00Z"); at.Before(moment(t, "2026-04-03T00:00:00Z")); at = at.Add(37 * time.Minute) {

@@ -10,8 +10,8 @@ import "slices"
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
-// the tool. The approval is bound to the arguments by their digest. A reason is required. It is shown to the people who
-// were passed over.
+// the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is shown to the
+// people who were passed over.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}
@@ -57,8 +57,8 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 	return r, append([]Event{decided}, events...), denied
 }
 
-// BrokenBy returns the operator's decision that allowed the call in its current form. It returns false if there is
-// none.
+// BrokenBy returns the operator's decision that allowed the call in its current form. BrokenBy returns false if there
+// is none.
 func (r Request) BrokenBy() (Decision, bool) {
 	for _, d := range r.ValidApprovals() {
 		if d.BreakGlass {

@@ -41,7 +41,7 @@ type Plan struct {
 	PolicyHash string     `json:"policy_hash"`
 }
 
-// Plan plans a call. It never fails: a call that can't be routed is refused.
+// Plan plans a call. Plan never fails: a call that can't be routed is refused.
 func (p *Policy) Plan(c Call) Plan { return p.plan(c, nil) }
 
 func (p *Policy) plan(c Call, note planTrace) Plan {
@@ -294,8 +294,8 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 // ChangedMeanwhile separates the reasons of the first plan from later reasons.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends the new reasons. It never repeats a reason, even if the policy changes several times. The last
-// reason stays last, because it explains a refusal.
+// unionReasons appends the new reasons. unionReasons never repeats a reason, even if the policy changes several times.
+// The last reason stays last, because it explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Policy is the operator's policy file as plain values, checked and compiled by package config. It is immutable; a
+// Policy is the operator's policy file as plain values, checked and compiled by package config. Policy is immutable; a
 // reload makes a new one.
 type Policy struct {
 	Hash        string // identifies the version in plans and in the audit: the SHA-256, in hex, of the file's bytes and of the overlay, if there is one
@@ -459,7 +459,7 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 }
 
 // covering visits the roles whose tool list has the tool and whose ceiling is at least the risk, in routing order: by
-// rising ceiling, then by file order. It stops when visit returns false.
+// rising ceiling, then by file order. The function stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
@@ -496,7 +496,8 @@ const (
 	ToolReadResult    = "read_result"     // the rest of a long result, of which the model has received the beginning
 )
 
-// BuiltIn returns the default policy of a built-in tool. It applies if the operator's policy does not name the tool.
+// BuiltIn returns the default policy of a built-in tool. BuiltIn applies if the operator's policy does not name the
+// tool.
 func BuiltIn(tool string) (ToolPolicy, bool) {
 	if tool != ToolAskPeople && tool != ToolAboutTheAsker && tool != ToolReadResult {
 		return ToolPolicy{}, false

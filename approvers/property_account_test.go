@@ -6,8 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is an independent model of a request. It has the actions of people, and the requirements of the
-// request according to docs/policy.md and docs/adr (3, 5 and 6). It does not call the code under test.
+// decisionOracle is an independent model of a request. decisionOracle has the actions of people, and the requirements
+// of the request according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under
+// test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
@@ -216,8 +217,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a later policy. It counts if the person may still decide, as far as
-// this is known without asking Slack.
+// stands reports whether an approval counts under a later policy. An approval counts if the person may still decide, as
+// far as this is known without asking Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass

@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. It fails the test if the approval was not given by one of the roles that have the
-// authority for it.
+// given records an approval. The function fails the test if the approval was not given by one of the roles that have
+// the authority for it.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {

@@ -171,7 +171,8 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 }
 
 // enough fails the test if the people who approved a call are too few for a stage that a policy names, if none of them
-// has the authority for its risk, or if one of them asked for it. It uses only the model, and not the code under test.
+// has the authority for its risk, or if one of them asked for it. The function uses only the model, and not the code
+// under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {

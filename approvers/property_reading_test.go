@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading has the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4). It does
-// not use the code under test.
+// reading has the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4). reading
+// does not use the code under test.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -224,7 +224,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated reports whether different people can be assigned to all places. It tries every way.
+// seated reports whether different people can be assigned to all places. The function tries every way.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true

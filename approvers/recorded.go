@@ -61,8 +61,8 @@ func (r Request) agreed() string {
 
 // Unrecorded returns how a request differs from its chain, as a part of a sentence. If they agree, it returns "". If
 // they differ, the request was changed without a recorded transition. Such a request must not be decided or run.
-// Unrecorded also verifies the chain's links and hashes. It compares less for an ended request, because its texts may
-// have been erased, or it may have been rebuilt from its history after damage.
+// Unrecorded also verifies the chain's links and hashes. Unrecorded compares less for an ended request, because its
+// texts may have been erased, or it may have been rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()

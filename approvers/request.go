@@ -241,8 +241,8 @@ func (r Request) At(stage int) int {
 	return n
 }
 
-// Authority returns the role by which a person may decide the current stage under the current policy. It does not check
-// whether a decision of this person counts already.
+// Authority returns the role by which a person may decide the current stage under the current policy. Authority does
+// not check whether a decision of this person counts already.
 func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -322,8 +322,8 @@ func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }
 
-// RecordMessageEdit records that the message that led to an open request was edited or deleted. It returns false if
-// this is already known.
+// RecordMessageEdit records that the message that led to an open request was edited or deleted. RecordMessageEdit
+// returns false if this is already known.
 func (r Request) RecordMessageEdit(w MessageEdit) (Request, []Event, bool) {
 	if !r.State.Open() || !w.After(r.Facts.MessageEdit) {
 		return r, nil, false

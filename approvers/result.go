@@ -25,8 +25,8 @@ const (
 	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
-// Result is the structured tool result of a call. Every call gets one, except a plain success. It tells the model the
-// outcome, the deciding role, and the possible next steps.
+// Result is the structured tool result of a call. Every call gets one, except a plain success. The result tells the
+// model the outcome, the deciding role, and the possible next steps.
 type Result struct {
 	Status    Outcome         `json:"status"`
 	Tool      string          `json:"tool"`
@@ -37,7 +37,7 @@ type Result struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// Modified tells the model that approvers changed the arguments. It has the new arguments and the reason.
+// Modified tells the model that approvers changed the arguments. Modified has the new arguments and the reason.
 type Modified struct {
 	By   string          `json:"by"` // the roles' titles
 	Args json.RawMessage `json:"args"`
@@ -180,7 +180,7 @@ type Retry struct {
 }
 
 // earlierRunNote returns a note for the model. The note says that an earlier run of the call may also have taken
-// effect. It returns "" if there was no earlier run, or if a person reported that it had no effect.
+// effect. earlierRunNote returns "" if there was no earlier run, or if a person reported that it had no effect.
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

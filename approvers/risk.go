@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Risk is the risk level of a tool call. It depends on the harm that the call can do. The zero value is not a level,
+// Risk is the risk level of a tool call. Risk depends on the harm that the call can do. The zero value is not a level,
 // and is invalid in a policy.
 type Risk int
 

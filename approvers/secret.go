@@ -154,7 +154,7 @@ func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }
 
-// MaskValues replaces the secret values in decoded arguments. It is used for texts that many people can read.
+// MaskValues replaces the secret values in decoded arguments. MaskValues is used for texts that many people can read.
 func MaskValues(args map[string]any, secrets []string) map[string]any {
 	if len(secrets) == 0 {
 		return args

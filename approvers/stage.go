@@ -65,7 +65,7 @@ func (s Stage) Title(p *Policy) string {
 }
 
 // unionStages keeps a's order, appends the stages that only b has, and takes the stricter values of stages that both
-// have. It never merges two stages of the same list.
+// have. unionStages never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -137,8 +137,8 @@ func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	return open || len(ids) >= n
 }
 
-// distinct reports whether all stages can be passed by different people. No person counts twice. It assigns one person
-// to each place of each quorum (bipartite matching by augmenting paths).
+// distinct reports whether all stages can be passed by different people. No person counts twice. The function assigns
+// one person to each place of each quorum (bipartite matching by augmenting paths).
 func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 	taken := map[string]int{} // person → place
 	var able [][]string       // place → people

@@ -42,7 +42,7 @@ func TestSeveralRoles(t *testing.T) {
 	}
 }
 
-// The ceiling applies only at the last stage. It applies to each role of this stage separately.
+// The ceiling applies only at the last stage. The ceiling applies to each role of this stage separately.
 func TestSeveralRolesEachHaveTheirCeiling(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1})
 	p.Tools[5].Risk = approvers.Critical

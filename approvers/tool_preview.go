@@ -15,7 +15,7 @@ import (
 )
 
 // ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request it, not the model.
-// It is the tool's own claim and is not verified.
+// A tool preview is the tool's own claim and is not verified.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -79,8 +79,8 @@ type PreviewAnswer struct {
 	Fault string // why the tool gave no preview
 }
 
-// RecordToolPreview records a tool preview, or why there is none. It changes nothing if the preview is for other
-// arguments or the request is decided.
+// RecordToolPreview records a tool preview, or why there is none. RecordToolPreview changes nothing if the preview is
+// for other arguments or the request is decided.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise it returns "". It looks
-// only at the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise it returns "". refusalIn
+// looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -202,8 +202,8 @@ func Headline(text string) string {
 	return text
 }
 
-// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. It masks a value of one
-// or two characters only if the value stands alone.
+// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. MaskText masks a value of
+// one or two characters only if the value stands alone.
 func MaskText(text string, args json.RawMessage, secrets []string) string {
 	if len(secrets) == 0 || text == "" {
 		return text

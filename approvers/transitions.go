@@ -13,8 +13,8 @@ type DecisionContext struct {
 	Now    time.Time
 }
 
-// After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan. It
-// voids the request if nobody can approve it any more.
+// After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan.
+// Refresh voids the request if nobody can approve the request any more.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -58,10 +58,10 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 }
 
 // takes reports whether an earlier approval is still valid under the plan. The person who approved must not be barred.
-// The role by which the person approved must still name the person and list the tool. It must be a role of the stage, a
-// lead of such a role, or a role whose people are peers. At the last stage, the role's ceiling must be sufficient. If
-// the policy no longer allows blind approvals, the masked values must have been revealed to the person. An operator's
-// approval is valid as long as the policy allows break glass for the tool.
+// The role by which the person approved must still name the person and list the tool. The role must be a role of the
+// stage, a lead of such a role, or a role whose people are peers. At the last stage, the role's ceiling must be
+// sufficient. If the policy no longer allows blind approvals, the masked values must have been revealed to the person.
+// An operator's approval is valid as long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -167,8 +167,8 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request. The limit is well above the needs of stages. It stops people who
-// change their decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
+// MaxDecisions limits the decisions of a request. The limit is well above the needs of stages. The limit stops people
+// who change their decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
 const MaxDecisions = 60
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
@@ -368,7 +368,7 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 
 // Expire ends a request whose deadline has passed, either undecided or approved and not started in time. If the policy
 // escalates on expiry and there is another lead, an undecided request is passed to that lead instead, and stays
-// pending. It returns false if no deadline has passed.
+// pending. Expire returns false if no deadline has passed.
 func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	switch {
 	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
