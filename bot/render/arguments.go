@@ -16,10 +16,10 @@ import (
 	"countersign/approvers"
 )
 
-// ArgumentText lays out arguments for people as a table of names and values. It works on the stored bytes and omits
-// nothing: one name per line, numbers exactly as they are stored. A text that could be mistaken for another value, such
-// as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like another argument.
-// Invisible characters are shown as ⟨…⟩.
+// ArgumentText lays out arguments for people as a table of names and values. ArgumentText works on the stored bytes and
+// omits nothing: one name per line, numbers exactly as they are stored. A text that could be mistaken for another
+// value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like
+// another argument. Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this

@@ -169,8 +169,8 @@ type bundledArgs struct {
 	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. It returns none if a
-// call has no other arguments, or if the calls are to different tools.
+// sameArguments returns the arguments that are the same in all calls, laid out, and their names. sameArguments returns
+// none if a call has no other arguments, or if the calls are to different tools.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)

@@ -136,7 +136,7 @@ func (v View) ending(r approvers.Request) *RichText {
 }
 
 // arguments shows the exact arguments. If the arguments are too long, it shows their beginning and how much is missing.
-// It then adds readsAll, which says where to read all arguments.
+// The function then adds readsAll, which says where to read all arguments.
 func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 	if whole {
 		p.exact(text)
@@ -178,8 +178,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits names the person who changed the arguments. It also shows the changes that the table of arguments leaves out.
-// The table shows an earlier value only if it takes one short line.
+// edits names the person who changed the arguments. The function also shows the changes that the table of arguments
+// leaves out. The table shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return

@@ -15,10 +15,10 @@ import (
 	"countersign/store"
 )
 
-// ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. It grants
-// nothing. Ref is a request, a turn, an execution, a grant or a pause. Post is the number of the outbox message's
-// version, and Print the version's fingerprint. If a version was replaced before it was recorded, the replacement has
-// the same number, but another fingerprint.
+// ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. A token
+// grants nothing. Ref is a request, a turn, an execution, a grant or a pause. Post is the number of the outbox
+// message's version, and Print the version's fingerprint. If a version was replaced before it was recorded, the
+// replacement has the same number, but another fingerprint.
 type ButtonToken struct {
 	Ref     string
 	Message string

@@ -8,7 +8,7 @@
 //
 // Guarantees:
 //
-//   - Text of a person, a model or a tool reaches Slack only through untrusted.go. It becomes literal text, with
+//   - Text of a person, a model or a tool reaches Slack only through untrusted.go. Such text becomes literal text, with
 //     invisible characters made visible. No text is cut without a note.
 //   - Messages and views stay within Slack's limits for any input (limits.go).
 //   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.

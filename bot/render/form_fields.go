@@ -123,8 +123,8 @@ func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	return out
 }
 
-// fitForm makes the fields fit into one view. It turns long menus into text inputs, then locks the longest arguments.
-// It reports whether the fields fit.
+// fitForm makes the fields fit into one view. fitForm turns long menus into text inputs, then locks the longest
+// arguments. fitForm reports whether the fields fit.
 func fitForm(fields []field) bool {
 	bytes := make([]int, len(fields))
 	total := 0

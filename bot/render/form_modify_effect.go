@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect of changed arguments. It is determined before they are sent. The form's button names the
-// effect.
+// editEffect is the effect of changed arguments. The effect is determined before they are sent. The form's button names
+// the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
@@ -37,8 +37,8 @@ func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
 }
 
-// editEffect determines the effect of a change. It makes the change on a copy of the request, in the same way as the
-// workflow when the form is sent.
+// editEffect determines the effect of a change. editEffect makes the change on a copy of the request, in the same way
+// as the workflow when the form is sent.
 func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
 	partly := !s.SeenWhole(tool)
 	alone, approves, denied := s.edited(who, args, partly, false)

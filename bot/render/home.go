@@ -70,7 +70,7 @@ func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
 	p.buttons(part, row...)
 }
 
-// homeWaiting draws the items that wait for the person. It returns the requests that it shows.
+// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that it shows.
 func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {

@@ -200,8 +200,8 @@ func (v View) reveal(r approvers.Request) []slack.BlockElement {
 }
 
 // mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them.
-// It returns false for a bundle, because in a bundle the call first gets a card of its own, which can reveal the
-// values.
+// mustReveal returns false for a bundle, because in a bundle the call first gets a card of its own, which can reveal
+// the values.
 func (v View) mustReveal(r approvers.Request) bool {
 	var reader approvers.PersonID
 	for _, seen := range r.Revealed {

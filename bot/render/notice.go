@@ -186,8 +186,8 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
 }
 
-// askedAgain reports whether a person whose decision no longer counts is asked again, at this stage or a later one. It
-// knows the person's roles only from the person's earlier decisions.
+// askedAgain reports whether a person whose decision no longer counts is asked again, at this stage or a later one.
+// askedAgain knows the person's roles only from the person's earlier decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
 	for _, d := range r.ValidApprovals() {
@@ -204,7 +204,7 @@ func (v View) askedAgain(r approvers.Request, user string) string {
 	return "You are asked again: it waits for " + waits + "."
 }
 
-// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. It
+// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. stageOf
 // returns -1 if there is none.
 func stageOf(r approvers.Request, user string) int {
 	for i := r.Stage; i < len(r.Plan.Stages); i++ {

@@ -303,7 +303,7 @@ func twice(r approvers.Request) string {
 	return "It may have happened already: if it did, it happens a second time."
 }
 
-// earlierLink returns the address of the question about the earlier run. It prefers the question with the same
+// earlierLink returns the address of the question about the earlier run. earlierLink prefers the question with the same
 // recipient as this card, then a question in a channel, then the question in the thread.
 func (v View) earlierLink() string {
 	link := ""

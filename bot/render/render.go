@@ -37,7 +37,7 @@ type Rendered struct {
 	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
 }
 
-// Draw renders an outbox message. It is pure: the same view gives the same messages.
+// Draw renders an outbox message. Draw is pure: the same view gives the same messages.
 func Draw(plain View) (Rendered, []byte, error) {
 	var err error
 	if plain.print, err = plain.fingerprint(); err != nil {
@@ -204,8 +204,8 @@ func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk" + undo
 }
 
-// canBeUndone reports whether a call can be undone according to its risk level in the policy. It returns true for a
-// call that only reads, because such a call leaves nothing to undo.
+// canBeUndone reports whether a call can be undone according to its risk level in the policy. canBeUndone returns true
+// for a call that only reads, because such a call leaves nothing to undo.
 func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }

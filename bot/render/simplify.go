@@ -70,8 +70,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows. It says what
-// people can do instead.
+// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows. The text
+// says what people can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
@@ -131,7 +131,7 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block or, if that is not possible, its text. It returns false if neither is possible.
+// add adds a block or, if that is not possible, its text. The function returns false if neither is possible.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -173,7 +173,7 @@ func (s *simplifier) add(b slack.Block) bool {
 // maxSection is the number of characters that Slack accepts in the text of a section.
 const maxSection = 3000
 
-// chunks cuts a text into parts of at most the given number of characters. It leaves nothing out.
+// chunks cuts a text into parts of at most the given number of characters. The function leaves nothing out.
 func chunks(text string, most int) (parts []string) {
 	for utf8.RuneCountInString(text) > most {
 		runes := []rune(text)

@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// A tool preview is untrusted text of the tool. It is shown below the policy's own sentence, quoted and with the tool's
-// name.
+// A tool preview is untrusted text of the tool. The preview is shown below the policy's own sentence, quoted and with
+// the tool's name.
 
 // says returns the words before a preview, which name the tool that made it.
 func says(f approvers.ToolPreview) *RichText {
@@ -73,7 +73,7 @@ func previewSaysNo(r approvers.Request) string {
 var currentMembers = []string{"current", "before", "previous", "old"}
 
 // currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
-// It leaves out the values of masked arguments.
+// currentValues leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}
 	f := r.ToolPreview
@@ -95,8 +95,8 @@ func currentValues(r approvers.Request) map[string]string {
 	return out
 }
 
-// previewFault returns the reason why the policy's or the tool's preview could not be made. It is empty if nothing
-// failed.
+// previewFault returns the reason why the policy's or the tool's preview could not be made. The reason is empty if
+// nothing failed.
 func previewFault(r approvers.Request) string {
 	switch f := r.ToolPreview; {
 	case r.PreviewFault != "":
@@ -121,7 +121,7 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	return Clip(text, MaxNote), more || f.Cut > 0 || Width(text) > MaxNote
 }
 
-// othersIn lays out a preview on one line. It leaves out the current values, because they are shown beside the
+// othersIn lays out a preview on one line. othersIn leaves out the current values, because they are shown beside the
 // arguments.
 func othersIn(said string) (text string, current bool) {
 	change := map[string][]byte{}

@@ -38,7 +38,7 @@ func MendRefusal(cause string) string {
 }
 
 // unreached tells the requesters that nobody can see the card of their request, who was notified instead, and that the
-// bot tries again. It returns nothing for a request that people can see.
+// bot tries again. The function returns nothing for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

@@ -32,7 +32,7 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:keep]) + fmt.Sprintf(" … (cut: %d more characters)", total-keep)
 }
 
-// clipMarked is Clip for mrkdwn. It does not cut in the middle of a mention, a date, a link or an escape.
+// clipMarked is Clip for mrkdwn. clipMarked does not cut in the middle of a mention, a date, a link or an escape.
 func clipMarked(s string, n int) string {
 	total := utf8.RuneCountInString(s)
 	if total <= n {
@@ -48,8 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// short cuts a name and appends "…". It is used instead of Clip, whose note about the cut would be longer than the
-// name.
+// short cuts a name and appends "…". The function is used instead of Clip, whose note about the cut would be longer
+// than the name.
 func short(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -84,7 +84,7 @@ func Parse(text string) []Piece {
 	return out
 }
 
-// paragraphOf joins the lines of a paragraph. It removes indentation.
+// paragraphOf joins the lines of a paragraph. paragraphOf removes indentation.
 func paragraphOf(lines []string) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -274,7 +274,7 @@ func settled(text string) iter.Seq[int] {
 }
 
 // SettledWithin returns the longest settled part of a text that fits within the given numbers of blocks and characters.
-// It returns the part's length in bytes, and its pieces.
+// SettledWithin returns the part's length in bytes, and its pieces.
 func SettledWithin(text string, blocks, size int) (n int, pieces []Piece) {
 	for end := range settled(text) {
 		more := Parse(text[n:end])
@@ -303,7 +303,7 @@ func Messages(pieces []Piece) [][]Piece {
 	return out
 }
 
-// Pages divides a text into pages. It cuts at line ends, except in lines longer than a page.
+// Pages divides a text into pages. Pages cuts at line ends, except in lines longer than a page.
 func Pages(text string, n int) []string {
 	var out []string
 	rest := []rune(text)
