@@ -16,7 +16,7 @@ type Options struct {
 	AppToken string       // xapp-…, for Socket Mode
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
-	// Share returns the number of processes that share Slack's limits. It also returns the time since which this
+	// Share returns the number of processes that share Slack's limits. Share also returns the time since which this
 	// process receives the other processes' messages (Tell); zero means that it receives none. If Share is nil, there
 	// is only one process.
 	Share     func() (processes int, hears time.Time)
@@ -28,7 +28,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Client calls Slack's Web API within its limits. It is safe for concurrent use.
+// Client calls Slack's Web API within its limits. Client is safe for concurrent use.
 type Client struct {
 	*slack.Client
 	limiter *rateLimiter
@@ -37,7 +37,7 @@ type Client struct {
 	made    Options // with the tokens that slack.Client has
 }
 
-// New makes a client. It makes no call.
+// New makes a client. New makes no call.
 func New(o Options) *Client {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Timeout: 20 * time.Second}

@@ -11,6 +11,6 @@
 // The package does not queue or repeat calls; the caller decides about that. IsNotSent tells the caller whether a
 // failed call certainly had no effect.
 //
-// The package does not know requests, policies or the store. It must not log or return a token. Errors quote Slack's
-// answers, so they pass through internal/redact before they are logged or stored.
+// The package does not know requests, policies or the store. The package must not log or return a token. Errors quote
+// Slack's answers, so they pass through internal/redact before they are logged or stored.
 package slackapi

@@ -8,8 +8,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ErrorCode returns Slack's code in an error, such as channel_not_found. It is empty for errors that are not an answer
-// from Slack.
+// ErrorCode returns Slack's code in an error, such as channel_not_found. The code is empty for errors that are not an
+// answer from Slack.
 func ErrorCode(err error) string {
 	var answer slack.SlackErrorResponse
 	if errors.As(err, &answer) {

@@ -123,7 +123,8 @@ func (w *window) take(at time.Time) {
 }
 
 // share divides the limit among the processes. If this process knows the calls of the other processes, it may use
-// nearly the whole limit. It leaves only a few calls for the other processes, which may call at the same moment.
+// nearly the whole limit. The function leaves only a few calls for the other processes, which may call at the same
+// moment.
 func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
@@ -246,7 +247,7 @@ var limits = map[string]int{
 }
 
 // published returns Slack's published limit for the key of a callLimit. The result is the whole limit, before it is
-// divided among processes. It is nil if Slack publishes no limit.
+// divided among processes. The result is nil if Slack publishes no limit.
 func published(key string) quota {
 	method, _, channel := strings.Cut(key, " ")
 	if channel {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// rateLimiter is the transport of every call to Slack's Web API. It applies Slack's limits and lets urgent calls go
-// first. After Slack has refused a call because of a limit, no call of the same kind is made before the time that Slack
-// named. If a call would have to wait longer than patience, it is not made: it fails with the time of its next try. A
-// call within the limits passes unchanged.
+// rateLimiter is the transport of every call to Slack's Web API. rateLimiter applies Slack's limits and lets urgent
+// calls go first. After Slack has refused a call because of a limit, no call of the same kind is made before the time
+// that Slack named. If a call would have to wait longer than patience, it is not made: it fails with the time of its
+// next try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash

@@ -19,7 +19,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// limiterHarness is a stub of Slack. It records every call that passes the rate limiter, and answers as the test says.
+// limiterHarness is a stub of Slack. limiterHarness records every call that passes the rate limiter, and answers as the
+// test says.
 type limiterHarness struct {
 	*testing.T
 	api    *Client

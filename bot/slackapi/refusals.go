@@ -85,8 +85,8 @@ func reasons(err error) []string {
 // maxReason limits how much of Slack's reasons is kept, in bytes.
 const maxReason = 400
 
-// Explain returns the text of an error with Slack's reasons and the missing scope. It removes secrets and limits the
-// length.
+// Explain returns the text of an error with Slack's reasons and the missing scope. Explain removes secrets and limits
+// the length.
 func Explain(err error) string {
 	text := redact.Error(err)
 	var answer slack.SlackErrorResponse
