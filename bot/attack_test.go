@@ -18,7 +18,7 @@ type attack struct {
 	name  string
 	code  approvers.Code // code of the recorded attempt; empty: none is recorded, because the form stays open and shows an error, or there is no such request
 	words string         // words that the attacker is told
-	// try makes the attack. It returns the target, the attacker, and the immediate answer of a form.
+	// try makes the attack. The function returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
 

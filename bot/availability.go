@@ -112,7 +112,7 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. It includes people who can't decide now. For a request that is not pending it returns nobody.
+// people. stagePeople includes people who can't decide now. For a request that is not pending it returns nobody.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {

@@ -213,7 +213,7 @@ func (w timeParser) nextWeek(word string) (time.Time, error) {
 	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", render.Visible(render.Clip(word, 40)), monday.Format(time.DateOnly))
 }
 
-// timeOfDay parses 17:00, 9:30, 5pm and 5:30pm. It returns the time since midnight.
+// timeOfDay parses 17:00, 9:30, 5pm and 5:30pm. timeOfDay returns the time since midnight.
 func timeOfDay(s string) (time.Duration, bool) {
 	for _, layout := range []string{"15:04", "3pm", "3:04pm"} {
 		if t, err := time.Parse(layout, s); err == nil {

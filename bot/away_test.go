@@ -129,8 +129,8 @@ func TestDoNotDisturbUnknown(t *testing.T) {
 	}
 }
 
-// A reminder is a direct message with a link to the card and without decision buttons. It is updated when the request
-// is decided.
+// A reminder is a direct message with a link to the card and without decision buttons. The reminder is updated when the
+// request is decided.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

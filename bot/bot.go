@@ -40,22 +40,22 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
-	// Share returns the number of processes that share Slack's rate limits. It also returns the time since which this
-	// process receives the messages of Workflow.Tell from the other processes; zero means that it receives none. If
-	// Share is nil, there is only this process.
+	// Share returns the number of processes that share Slack's rate limits. Share also returns the time since which
+	// this process receives the messages of Workflow.Tell from the other processes; zero means that it receives none.
+	// If Share is nil, there is only this process.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. It reports whether there were new
-	// secrets. If Reread is nil, the secrets never change.
+	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. Reread reports whether there were
+	// new secrets. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
 
-// Bot is the Slack edge. It is safe for concurrent use.
+// Bot is the Slack edge. Bot is safe for concurrent use.
 type Bot struct {
 	Config
 	Permissions *Permissions
@@ -83,7 +83,7 @@ type Bot struct {
 	gapsRecorded    atomic.Int64           // all gaps up to this value of Listening.Began are recorded
 }
 
-// New returns a bot. It makes no calls.
+// New returns a bot. New makes no calls.
 func New(c Config) *Bot {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -119,7 +119,7 @@ func New(c Config) *Bot {
 	return b
 }
 
-// whoAmI returns the bot's identity. It asks Slack once.
+// whoAmI returns the bot's identity. whoAmI asks Slack once.
 func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)
@@ -153,7 +153,7 @@ func TeamOf(b *Bot) func(context.Context) (string, error) {
 	}
 }
 
-// appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.
+// appID returns the ID of a bot's app. The ID is empty if Slack does not provide it to this bot.
 func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
 	if err == nil {
@@ -228,7 +228,7 @@ func (o *fetchedOnce[T]) get(fetch func() (T, error)) (T, error) {
 	return v.(T), err
 }
 
-// known returns the value if it has been fetched. It never waits.
+// known returns the value if it has been fetched. The function never waits.
 func (o *fetchedOnce[T]) known() (v T, ok bool) {
 	if p := o.v.Load(); p != nil {
 		return *p, true
@@ -249,7 +249,7 @@ func newTransport(b *Bot) transport.Transport {
 // overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
-// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. It returns early
+// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. Run returns early
 // only if Slack refuses a token or the bot can't listen. While Slack can't be reached, it retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {

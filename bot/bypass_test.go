@@ -116,7 +116,7 @@ func unexported(name string) string {
 }
 
 // uncleaned returns the fields in an expression that contain text from people, models or tools and don't pass through a
-// cleaner. It skips fields that are only compared, because these are not shown.
+// cleaner. The function skips fields that are only compared, because these are not shown.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

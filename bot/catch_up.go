@@ -74,9 +74,9 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined. It reads as far back as settings.MostReread allows, because it is
-// unknown when the bot was removed from the channel; the bot may have been down at that time. It reads an older thread
-// only if the bot had a recent conversation in it.
+// readJoined reads a channel that the bot has joined. readJoined reads as far back as settings.MostReread allows,
+// because it is unknown when the bot was removed from the channel; the bot may have been down at that time. readJoined
+// reads an older thread only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -370,7 +370,7 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 }
 
 // asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
-// edited is the time of the edit. It is empty for a message that was not received before, even if the message was
+// edited is the time of the edit. The time is empty for a message that was not received before, even if the message was
 // edited.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{

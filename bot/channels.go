@@ -15,7 +15,7 @@ import (
 
 // channelEvent returns the channel in which the bot can no longer write, if Slack refused an outbox message for this
 // reason. lost is the channel's id, or its name from the policy if the id is unknown. lost is empty for direct
-// messages. It is also empty if the bot is still a member, because then Slack refuses only this message.
+// messages. The result lost is also empty if the bot is still a member, because then Slack refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -153,8 +153,9 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	}
 }
 
-// moveShared handles an event that says that a channel is now, or is no longer, shared. It asks Slack for the current
-// state, because the channel may be shared only within the enterprise, or still be shared with other organisations.
+// moveShared handles an event that says that a channel is now, or is no longer, shared. moveShared asks Slack for the
+// current state, because the channel may be shared only within the enterprise, or still be shared with other
+// organisations.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

@@ -69,7 +69,7 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// If Slack sends no event, the bot notices at its next post that it lost a channel. It then moves the other open
+// If Slack sends no event, the bot notices at its next post that it lost a channel. The bot then moves the other open
 // messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestLostChannelUnheard(t *testing.T) {
 }
 
 // If a thread's only message was deleted without an event, Slack posts the bot's reply to the whole channel. The bot
-// deletes this reply. It sends the reply and all later messages to the requester by direct message.
+// deletes this reply. The bot sends the reply and all later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })

@@ -170,8 +170,8 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	return s, errCopied
 }
 
-// rejectClick rejects a click on a stale or forged message, and tells the person why. It records the attempt in the
-// history of each request that the click names.
+// rejectClick rejects a click on a stale or forged message, and tells the person why. rejectClick records the attempt
+// in the history of each request that the click names.
 func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err

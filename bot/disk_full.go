@@ -103,7 +103,7 @@ type diskFullNotices struct {
 	at map[string]time.Time
 }
 
-// first returns true if a person has not been told recently. It records that the person is told now.
+// first returns true if a person has not been told recently. The function records that the person is told now.
 func (u *diskFullNotices) first(now time.Time, user string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package bot connects the program to Slack. It receives messages and clicks of people, passes them to the workflow,
-// and delivers the messages that Slack must show. Only this package and the packages below it use Slack's client.
+// Package bot connects the program to Slack. The package receives messages and clicks of people, passes them to the
+// workflow, and delivers the messages that Slack must show. Only this package and the packages below it use Slack's
+// client.
 //
 // Guarantees:
 //
@@ -9,9 +10,9 @@
 //   - After each click, Slack is asked who clicked. If Slack can't say this, the click is refused. A button's value and
 //     a modal's metadata only identify a rendering. What the person was shown is read from the stored rendering, which
 //     must contain the clicked button.
-//   - One pure function draws every outbox message from one snapshot of the state. It does so again and again until
-//     Slack shows the latest state. Each Slack message carries the id of its outbox message. Therefore a post whose
-//     response was lost is found again, and is not repeated.
+//   - One pure function draws every outbox message from one snapshot of the state. The function draws a message again
+//     and again, until Slack shows the latest state. Each Slack message carries the id of its outbox message. Therefore
+//     a post whose response was lost is found again, and is not repeated.
 //
 // Package bot has these packages below it. transport receives deliveries and acknowledges them. slackapi calls the Web
 // API. render draws messages and forms. directory looks up people and channels. installation examines how the app is

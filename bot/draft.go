@@ -56,7 +56,7 @@ func (b *Bot) Draft(turn string, step int) *Draft {
 	return &Draft{b: b, turn: turn, step: step, news: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Write sets the text that the model has written so far. It never blocks.
+// Write sets the text that the model has written so far. Write never blocks.
 func (d *Draft) Write(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,7 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft, so that no more text is shown. It waits until the current call to Slack is complete and
+// Close ends the draft, so that no more text is shown. Close waits until the current call to Slack is complete and
 // recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
@@ -108,7 +108,8 @@ func (ds *drafts) remove(d *Draft) {
 	}
 }
 
-// end ends the draft of a turn and waits until the draft's outcome is recorded. It returns false if there was no draft.
+// end ends the draft of a turn and waits until the draft's outcome is recorded. The function returns false if there was
+// no draft.
 func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	ds.mu.Lock()
 	d := ds.under[turn]
@@ -146,7 +147,7 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new text. It returns false if the draft is closed.
+// rest waits for the given time, and then until there is new text. The function returns false if the draft is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -188,7 +189,7 @@ type streamWriter struct {
 // noStreams describes, for the log, what the bot does if Slack accepts no streams.
 const noStreams = "what the model writes is shown by editing a message"
 
-// write shows the complete blocks of a text. It returns how long to wait before the next write.
+// write shows the complete blocks of a text. The function returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
 	if strings.TrimSpace(text) == "" {
 		return appendEvery, nil
@@ -212,7 +213,7 @@ func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, e
 	return max(every, slackapi.RetryDelay(err)), err
 }
 
-// pickUp finds or creates the draft. It also finds the Slack message that an earlier try or process may have begun.
+// pickUp finds or creates the draft. pickUp also finds the Slack message that an earlier try or process may have begun.
 func (w *streamWriter) pickUp(ctx context.Context) error {
 	if w.s.ID != "" {
 		return nil

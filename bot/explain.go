@@ -125,8 +125,8 @@ func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.
 	return p, nil
 }
 
-// concerns reports whether a request concerns a person. It does if the person asked for the request, decided it, or has
-// a role that decides calls of its tool.
+// concerns reports whether a request concerns a person. A request concerns a person who asked for it, who decided it,
+// or who has a role that decides calls of its tool.
 func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) bool {
 	if slices.Contains(r.People(), who.ID) || slices.Contains(r.Facts.Requesters, who.ID) {
 		return true
@@ -220,8 +220,9 @@ func checkOf(tool workflow.Tool, args json.RawMessage) string {
 	return ""
 }
 
-// explainMessage answers the shortcut "Explain this approval". It explains the requests of a message: who has to
-// approve them, why, and what has happened. The explanation fills the modal that was opened when the shortcut arrived.
+// explainMessage answers the shortcut "Explain this approval". explainMessage explains the requests of a message: who
+// has to approve them, why, and what has happened. The explanation fills the modal that was opened when the shortcut
+// arrived.
 func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) error {
 	v, err := b.messageExplained(ctx, i)
 	if err != nil && d.tries < clickTries {

@@ -18,7 +18,7 @@ func (h *harness) typed(user, text string, words ...string) posted {
 }
 
 // The command explain says who would have to allow a call, and by which rule, as if the call were requested in that
-// channel. It creates no request.
+// channel. The command creates no request.
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -93,7 +93,8 @@ var (
 	errFormRefused = errors.New("Slack refused the form")
 )
 
-// formRefusal returns Slack's code if Slack refused a form permanently. It returns "" if another click may help.
+// formRefusal returns Slack's code if Slack refused a form permanently. formRefusal returns "" if another click may
+// help.
 func formRefusal(err error) string {
 	code := slackapi.ErrorCode(err)
 	switch code {
@@ -181,8 +182,8 @@ func formNotOpened(cause error) *render.RichText {
 	return render.Say("The form could not be opened in time. Please click again.")
 }
 
-// notUpdated returns the error for a modal that was not updated. It wraps errNoForm if the modal is closed or has
-// changed.
+// notUpdated returns the error for a modal that was not updated. notUpdated wraps errNoForm if the modal is closed or
+// has changed.
 func notUpdated(err error) error {
 	switch slackapi.ErrorCode(err) {
 	case "not_found", "view_not_found", "expired_trigger_id", "hash_conflict":
@@ -473,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments. It does so when the last page is shown. The person can
-// approve from the modal only after this record.
+// recordAllSeen records that a person has seen all arguments. recordAllSeen does so when the last page is shown. The
+// person can approve from the modal only after this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -487,8 +488,9 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values. It does so when the last page is shown. The
-// record has the names of the masked arguments, but not their values. The digest in the record covers the values.
+// recordReveal records that a person was shown a request's masked values. recordReveal does so when the last page is
+// shown. The record has the names of the masked arguments, but not their values. The digest in the record covers the
+// values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -81,7 +81,7 @@ func TestAllowMoreFaults(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
-// The input is parsed strictly. It is checked against the policy at the time of submission.
+// The input is parsed strictly. The input is checked against the policy at the time of submission.
 func TestAllowanceIn(t *testing.T) {
 	t.Parallel()
 	r := bottest.Request(bottest.RefundArgs)

@@ -116,8 +116,8 @@ type delivered struct {
 	tries int
 }
 
-// If err says that a delivery is not for the bot, elsewhere closes the delivery. It returns any other error, so that
-// the delivery is tried again.
+// If err says that a delivery is not for the bot, elsewhere closes the delivery. elsewhere returns any other error, so
+// that the delivery is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
@@ -140,7 +140,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	return err
 }
 
-// senderOf returns the sender of a delivery and the sender's location. It parses only the fields that it needs.
+// senderOf returns the sender of a delivery and the sender's location. senderOf parses only the fields that it needs.
 func senderOf(row store.Inbox) (r ephemeralReply) {
 	switch row.Kind {
 	case store.InboxEvent:

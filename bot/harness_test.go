@@ -32,8 +32,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub. It
-// requests the calls that a message contains ("call TOOL {…}"), and answers with the results of these calls.
+// harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub.
+// harness requests the calls that a message contains ("call TOOL {…}"), and answers with the results of these calls.
 type harness struct {
 	t        testing.TB
 	slack    *workspace.Server

@@ -25,7 +25,7 @@ import (
 	"countersign/store"
 )
 
-// sending is an HTTP request to the bot. It is signed with secret for the time at, unless its headers override the
+// sending is an HTTP request to the bot. sending is signed with secret for the time at, unless its headers override the
 // signature.
 type sending struct {
 	method, path, kind string
@@ -254,8 +254,8 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A repeated request changes nothing. It may come immediately, with the same signature in another spelling, or to a new
-// process.
+// A repeated request changes nothing. The repeated request may come immediately, with the same signature in another
+// spelling, or to a new process.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)

@@ -126,8 +126,8 @@ func (b *Bot) calledName(ctx context.Context, user string) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. It drops the bot's own mention, turns other mentions into @names
-// (resolved by called), keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. readableText drops the bot's own mention, turns other mentions
+// into @names (resolved by called), keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// The bot declares the parts of Slack's payloads that it reads. It does not use the client library's types. Therefore a
-// block or field that the library does not know can't make a whole delivery unreadable.
+// The bot declares the parts of Slack's payloads that it reads. The bot does not use the client library's types.
+// Therefore a block or field that the library does not know can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -245,7 +245,8 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 
 // messageID returns the id under which a new message is stored. The message is stored once, even if Slack delivers it
 // both as a message and as a mention, or repeatedly, or if it is read from a history. The second result is false for
-// other events. It is also false for an app_mention if the bot does not find its own mention in the text.
+// other events. The second result is also false for an app_mention if the bot does not find its own mention in the
+// text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -292,7 +293,7 @@ type nameOfSlack struct {
 	shape        *regexp.Regexp
 }
 
-// shaped returns an error for the first malformed id. It ignores empty ids.
+// shaped returns an error for the first malformed id. The function ignores empty ids.
 func shaped(names ...nameOfSlack) error {
 	for _, n := range names {
 		if n.value != "" && !n.shape.MatchString(n.value) {

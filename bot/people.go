@@ -28,7 +28,7 @@ type profile struct {
 	Locale    string `json:"locale,omitempty"`
 }
 
-// About returns Slack's information about a person as JSON: name, title, time zone and language. It omits e-mail
+// About returns Slack's information about a person as JSON: name, title, time zone and language. About omits e-mail
 // addresses and phone numbers.
 func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {

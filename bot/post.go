@@ -211,8 +211,8 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	return at.url, at.until.After(now)
 }
 
-// change updates the message of an outbox message. It uses the address of a click if chat.update's rate limit is nearly
-// reached, and chat.update otherwise.
+// change updates the message of an outbox message. The function uses the address of a click if chat.update's rate limit
+// is nearly reached, and chat.update otherwise.
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
@@ -245,8 +245,8 @@ func decided(s view.Model) bool {
 // Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
 // the answer is posted as messages. In place of a run's file, a note says that the file can't be shown.
 
-// uploaded uploads an outbox message as a file, unless the file is already in Slack. It returns false if Slack does not
-// accept files.
+// uploaded uploads an outbox message as a file, unless the file is already in Slack. The function returns false if
+// Slack does not accept files.
 func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.refused.has(ctx, refusedFiles) {

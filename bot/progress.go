@@ -13,8 +13,8 @@ import (
 )
 
 // This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
-// An update with progress is not a recorded version of the message. It keeps the buttons of the last recorded version,
-// and the next change of the state replaces it.
+// An update with progress is not a recorded version of the message. Such an update keeps the buttons of the last
+// recorded version. The next change of the state replaces the update.
 
 // Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
@@ -85,7 +85,7 @@ func (p *Progress) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new progress. It returns false if the run has ended.
+// rest waits for the given time, and then until there is new progress. The function returns false if the run has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -110,8 +110,8 @@ func (p *Progress) again() {
 	}
 }
 
-// showProgress updates the message of the run's step and the status of its thread. It returns false if the message
-// can't be changed now.
+// showProgress updates the message of the run's step and the status of its thread. showProgress returns false if the
+// message can't be changed now.
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
 	id, err := b.Views.StepOf(ctx, call)

@@ -78,8 +78,8 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// told reports whether the bot has told a person the words since call number since. It looks for ephemeral messages in
-// a channel, for direct messages, and for forms.
+// told reports whether the bot has told a person the words since call number since. The function looks for ephemeral
+// messages in a channel, for direct messages, and for forms.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -63,8 +63,8 @@ func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal 
 	return out
 }
 
-// readOnce reads the stored refusals, unless an earlier call has read them. It does not hold the lock while it reads,
-// so that other messages do not wait for a slow store.
+// readOnce reads the stored refusals, unless an earlier call has read them. readOnce does not hold the lock while it
+// reads, so that other messages do not wait for a slow store.
 func (r *refusedBySlack) readOnce(ctx context.Context) {
 	r.mu.Lock()
 	read := r.read
@@ -93,7 +93,7 @@ func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	return yes
 }
 
-// remember records that Slack refuses a feature. It reports whether the refusal is new.
+// remember records that Slack refuses a feature. The function reports whether the refusal is new.
 func (r *refusedBySlack) remember(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
 	if r.has(ctx, what) {
 		return false

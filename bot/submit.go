@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// objection is the reason why a submitted form is not accepted. It has faults, which are shown at the form's fields, or
-// another form, which replaces the submitted one.
+// objection is the reason why a submitted form is not accepted. objection has faults, which are shown at the form's
+// fields, or another form, which replaces the submitted one.
 type objection struct {
 	faults  map[string]string
 	instead *slack.ModalViewRequest

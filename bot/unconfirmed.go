@@ -84,8 +84,8 @@ func (p *unconfirmedPosts) moment() uint64 {
 }
 
 // underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
-// not recorded after the post, it is called again, because a search in between may have missed the post. It reports
-// whether an earlier post is unconfirmed.
+// not recorded after the post, it is called again, because a search in between may have missed the post. underWay
+// reports whether an earlier post is unconfirmed.
 func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *unconfirmedPosts) note(at destination, f historyScan) {
 }
 
 // Limits of the search for a message whose post was not confirmed. The search goes back to the time at which the outbox
-// message was created, by Slack's clock. It may end earlier, at the page limit.
+// message was created, by Slack's clock. The search may end earlier, at the page limit.
 const (
 	scanPages  = 10
 	scanLimit  = 200
@@ -288,8 +288,8 @@ func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor st
 	return h.Messages, h.ResponseMetaData.NextCursor, nil
 }
 
-// isUnnamed reports whether a message is the bot's own and has no metadata. It excludes messages with files, which
-// never have metadata.
+// isUnnamed reports whether a message is the bot's own and has no metadata. isUnnamed excludes messages with files,
+// which never have metadata.
 func isUnnamed(me directory.Self, m slack.Message) bool {
 	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot
 	return mine && m.Metadata.EventType == "" && len(m.Files) == 0 && m.SubType == ""

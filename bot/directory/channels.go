@@ -14,7 +14,7 @@ import (
 // channelTTL is how long a channel's name and id are cached. Events about channels invalidate them sooner.
 const channelTTL = 10 * time.Minute
 
-// Channels returns the names and ids of channels. It is safe for concurrent use.
+// Channels returns the names and ids of channels. Channels is safe for concurrent use.
 type Channels struct {
 	api   *slack.Client
 	names *Cache[string]            // name by channel id

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. It is critical
-// if the policy has changed since the request was planned.
+// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. IdentityRisk
+// is critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
 		return approvers.Critical
@@ -180,8 +180,8 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 // organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists the members of the user group that the current stage requires. It includes only members to whom the
-// bot can send messages and who hold one of the stage's roles.
+// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members to
+// whom the bot can send messages and who hold one of the stage's roles.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil

@@ -20,7 +20,7 @@ const IdentityTTL = time.Minute
 // deactivatedTTL is how long the bot remembers that an account was deactivated.
 const deactivatedTTL = 30 * 24 * time.Hour
 
-// Users looks up the identities of people, in Slack or in its recent answers. It is safe for concurrent use.
+// Users looks up the identities of people, in Slack or in its recent answers. Users is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // who the bot is in its workspace
@@ -99,7 +99,7 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 	})
 }
 
-// WasDeactivated reports whether an account was deactivated at the last look-up. It makes no call.
+// WasDeactivated reports whether an account was deactivated at the last look-up. WasDeactivated makes no call.
 func (d *Users) WasDeactivated(user string) bool {
 	gone, _ := d.gone.peek(user)
 	return gone
@@ -141,7 +141,7 @@ func CalledName(u slack.User) string {
 	return u.ID
 }
 
-// Known returns Slack's record of a user if it was read recently. It makes no call.
+// Known returns Slack's record of a user if it was read recently. Known makes no call.
 func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
 
 // Forget clears all caches.

@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. The examiner changes nothing. It opens no socket, because the running bot
-// would miss the events that Slack sends through that socket.
+// Examiner asks Slack how the app is set up. The examiner changes nothing. Examiner opens no socket, because the
+// running bot would miss the events that Slack sends through that socket.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
@@ -111,7 +111,7 @@ func (e *Examiner) TokenApp() string {
 	return parts[2]
 }
 
-// Socket requests the address of a socket, and checks that its host can be reached. It does not open the socket.
+// Socket requests the address of a socket, and checks that its host can be reached. Socket does not open the socket.
 func (e *Examiner) Socket(ctx context.Context) error {
 	_, address, err := e.api.StartSocketModeContext(ctx)
 	if err != nil {

@@ -147,7 +147,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection. It is called after all frames that were read are acknowledged.
+// end closes the connection. The function is called after all frames that were read are acknowledged.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -100,7 +100,7 @@ func (h *HTTP) Listening() Listening {
 // Retry does nothing, because Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
-// Run serves Slack's requests until ctx ends. It completes the requests that have begun.
+// Run serves Slack's requests until ctx ends. Run completes the requests that have begun.
 func (h *HTTP) Run(ctx context.Context) error {
 	l, err := h.Listen()
 	if err != nil {
@@ -170,7 +170,8 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an error is ignored: if Slack has closed the connection, it sends events again
 }
 
-// answer decides how to respond to a request. It uses nothing in the request before the signature is verified.
+// answer decides how to respond to a request. The function uses nothing in the request before the signature is
+// verified.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}
@@ -236,7 +237,7 @@ func (h *HTTP) rejectUnsigned(cause error) answer {
 	return answer{status: http.StatusUnauthorized}
 }
 
-// deliver receives a request. It acknowledges the request only when the delivery is durable.
+// deliver receives a request. The function acknowledges the request only when the delivery is durable.
 func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	q, err := readRequest(media, body)
 	if err != nil {

@@ -60,7 +60,7 @@ func (q testRequest) send(h *HTTP) *httptest.ResponseRecorder {
 	return w
 }
 
-// The handler gets Slack's requests in the same form as over a socket. It gets no other requests.
+// The handler gets Slack's requests in the same form as over a socket. The handler gets no other requests.
 func TestRequests(t *testing.T) {
 	with := func(q testRequest, change func(*testRequest)) testRequest {
 		change(&q)
@@ -140,8 +140,8 @@ func TestRequestAcknowledgement(t *testing.T) {
 	}
 }
 
-// The handler gets a request that acts only once, even if a copy has the same signature in another spelling. It may get
-// events and menus several times.
+// The handler gets a request that acts only once, even if a copy has the same signature in another spelling. The
+// handler may get events and menus several times.
 func TestReplayedRequests(t *testing.T) {
 	r := &recorder{}
 	h := newHTTP(r)

@@ -9,11 +9,11 @@ import (
 )
 
 // signatureLives is how long a signed request may be accepted after it was first seen. The timestamp of a request may
-// at first be five minutes in the future. It is accepted until it is five minutes old.
+// at first be five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 
-// requestName identifies a request by all data that its signature covers. It does not include the signature itself,
-// because the same signature can have several spellings.
+// requestName identifies a request by all data that its signature covers. requestName does not include the signature
+// itself, because the same signature can have several spellings.
 type requestName [sha256.Size]byte
 
 func nameOf(r *http.Request, body []byte) requestName {

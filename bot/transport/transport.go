@@ -27,7 +27,7 @@ type Handler interface {
 
 // Transport is a way in which Slack delivers.
 type Transport interface {
-	// Run receives until ctx ends. It returns earlier only with a permanent error.
+	// Run receives until ctx ends. Run returns earlier only with a permanent error.
 	Run(ctx context.Context) error
 	// Ready returns nil while Slack can deliver.
 	Ready() error
@@ -35,7 +35,7 @@ type Transport interface {
 	Arriving() error
 	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
-	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
+	// Retry reconnects to Slack immediately instead of at the next try. Retry is called when Slack answers again.
 	Retry()
 }
 
