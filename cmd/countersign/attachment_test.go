@@ -137,7 +137,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 }
 
 // A result that is too long for the model is posted in the thread completely. The model can read all parts of this
-// result. It can't read a result of another conversation.
+// result. The model can't read a result of another conversation.
 func TestLongResultsAreReachable(t *testing.T) {
 	var long strings.Builder
 	for i := 0; long.Len() < 1<<20; i++ {

@@ -328,7 +328,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// The page names the signed head over the records, and the key that signed the head. It says that each record was
+// The page names the signed head over the records, and the key that signed the head. The page says that each record was
 // proved to be covered by the head.
 func TestEvidenceSeal(t *testing.T) {
 	t.Parallel()

@@ -151,8 +151,8 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	return &all, nil
 }
 
-// whatThereIs returns the current content of a file and its size. Data appended later is ignored. It reads a pipe to
-// its end, because the size of a pipe's content is known only at the end.
+// whatThereIs returns the current content of a file and its size. Data appended later is ignored. whatThereIs reads a
+// pipe to its end, because the size of a pipe's content is known only at the end.
 func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -260,8 +260,8 @@ func (c *catchUpTrial) heard(text string) (n int) {
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from it.
 // When the bot is invited again, it answers each of these messages once. This holds even hours later, when the bot has
-// forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. It does not read
-// messages that are older than a day.
+// forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. The bot does not
+// read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {

@@ -41,8 +41,8 @@ type chaosRequest struct {
 // until returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
-// chaosAccount is an independent model of the product. It computes the expected final state from the deliveries that
-// arrived, and from their times.
+// chaosAccount is an independent model of the product. chaosAccount computes the expected final state from the
+// deliveries that arrived, and from their times.
 type chaosAccount struct {
 	requests map[string]*chaosRequest // by the argument of the call
 	byID     map[string]*chaosRequest

@@ -113,7 +113,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// openControl opens a bot's control socket. It returns nil on systems that don't identify the peer of a connection.
+// openControl opens a bot's control socket. openControl returns nil on systems that don't identify the peer of a
+// connection.
 func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 	l, err := control.Listen(path)
 	switch {

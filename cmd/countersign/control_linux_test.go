@@ -288,8 +288,8 @@ func TestDemoIsOperated(t *testing.T) {
 	}
 }
 
-// If another bot listens at the control socket, the exit code says that the bot could not run. It does not say that the
-// configuration is wrong.
+// If another bot listens at the control socket, the exit code says that the bot could not run. The exit code does not
+// say that the configuration is wrong.
 func TestControlSocketIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	log := slog.New(slog.DiscardHandler)

@@ -59,7 +59,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	return c
 }
 
-// read parses lines. It ignores an incomplete last line.
+// read parses lines. The function ignores an incomplete last line.
 func (c *crashes) read(raw []byte) {
 	raw = raw[:bytes.LastIndexByte(raw, '\n')+1]
 	for s := bufio.NewScanner(bytes.NewReader(raw)); s.Scan(); {

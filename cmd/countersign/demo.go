@@ -324,9 +324,9 @@ Then become Teo, and approve it. The answer says what %s may do. MCP clients cal
 // on this machine.
 const demoClientToken = "cs_demo"
 
-// suggestion returns a call of one of the policy's own tools, in the syntax of the scripted model. It prefers a named
-// tool whose calls wait for approval. The suggestion is empty if the policy has no tools of its own, or if none of them
-// is known yet.
+// suggestion returns a call of one of the policy's own tools, in the syntax of the scripted model. The function prefers
+// a named tool whose calls wait for approval. The suggestion is empty if the policy has no tools of its own, or if none
+// of them is known yet.
 func suggestion(tools *catalog.Catalog, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {

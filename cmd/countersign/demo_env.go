@@ -42,7 +42,7 @@ type demoEnv struct {
 	gatewayAddr string
 }
 
-// openDemoEnv opens the services around the bot. It does not serve yet.
+// openDemoEnv opens the services around the bot. openDemoEnv does not serve yet.
 func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env, now func() time.Time, log *slog.Logger) (st demoEnv, err error) {
 	if st.l, err = listen("the demo", "--addr", o.addr); err != nil {
 		return st, err

@@ -67,8 +67,8 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	return hint
 }
 
-// exampleCall writes a call of a tool with the arguments that its schema requires. It returns false if no source offers
-// the tool.
+// exampleCall writes a call of a tool with the arguments that its schema requires. exampleCall returns false if no
+// source offers the tool.
 func exampleCall(name string, known []check.Tool) (string, bool) {
 	if _, builtIn := approvers.BuiltIn(name); builtIn {
 		return "", false

@@ -156,7 +156,7 @@ func (c *interruptedRun) mended() {
 	c.done = false
 }
 
-// clock is a wall clock that a scenario can set. It runs at normal speed with an offset.
+// clock is a wall clock that a scenario can set. clock runs at normal speed with an offset.
 type clock struct{ off atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }

@@ -40,9 +40,9 @@ var diskFaults = []diskFault{
 
 // TestFailingDisk makes the disk fail while a bot uses it. The failure is a sync of data or of a meta page, a write, or
 // every write because the file system is read-only. After such a failure, the contents of the disk are unknown.
-// Therefore the process must stop with code 3 and an error. It must not have acknowledged a delivery that may not be
-// durable. The store must be intact, and a new process must continue with it. In the end, no work may be lost and no
-// call may have run twice.
+// Therefore the process must stop with code 3 and an error. The process must not have acknowledged a delivery that may
+// not be durable. The store must be intact, and a new process must continue with it. In the end, no work may be lost
+// and no call may have run twice.
 //
 // Each failure happens once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
@@ -77,7 +77,7 @@ func TestFailingDisk(t *testing.T) {
 }
 
 // diskFails starts the bot, makes a system call on its store fail, waits until the bot has stopped because of that, and
-// checks the store. It returns the pages of the failed call, or false if the bot made fewer such calls.
+// checks the store. diskFails returns the pages of the failed call, or false if the bot made fewer such calls.
 func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")

@@ -51,7 +51,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// mcpClient is another agent that speaks MCP. It uses the official Go SDK.
+// mcpClient is another agent that speaks MCP. mcpClient uses the official Go SDK.
 type mcpClient struct {
 	*testing.T
 	*mcp.ClientSession

@@ -50,7 +50,7 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caller is another agent. It checks each answer against the description that the gateway serves.
+// caller is another agent. caller checks each answer against the description that the gateway serves.
 type caller struct {
 	*testing.T
 	base, token string
@@ -573,8 +573,8 @@ func TestGatewayReplicas(t *testing.T) {
 	}
 }
 
-// clicksInForm waits for a button in the form that a click opens. It then clicks the button and waits for the next
-// form.
+// clicksInForm waits for a button in the form that a click opens. clicksInForm then clicks the button and waits for the
+// next form.
 func (w watcher) clicksInForm(label string) {
 	w.Helper()
 	w.wait(label+" in a form", func(ctx context.Context) (bool, error) {

@@ -71,8 +71,8 @@ func TestGrowthPostgres(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// startOther starts serve with another policy, so that serve checks all waiting requests again. It returns how long
-// serve took to be ready.
+// startOther starts serve with another policy, so that serve checks all waiting requests again. startOther returns how
+// long serve took to be ready.
 func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	t.Helper()
 	policy, err := os.ReadFile(p.policy())
@@ -88,7 +88,7 @@ func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	return ms
 }
 
-// seal seals the history, as a running bot does. It makes the key if there is none.
+// seal seals the history, as a running bot does. The function makes the key if there is none.
 func (g *growing) seal(key string) {
 	g.t.Helper()
 	keys, err := audit.OpenKeyFile(g.t.Context(), key, g.store, slog.New(slog.DiscardHandler))
@@ -166,7 +166,8 @@ func (g *growing) fill(originals []store.Row, n int) {
 	g.n = n
 }
 
-// rowWriter puts new records directly into a store that is being filled. It does not use a transaction of the workflow.
+// rowWriter puts new records directly into a store that is being filled. rowWriter does not use a transaction of the
+// workflow.
 type rowWriter struct {
 	store.Tx // nil: nothing is read
 	ctx      context.Context

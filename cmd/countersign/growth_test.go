@@ -110,7 +110,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// start starts serve. It returns how long serve took to be ready, and how large its heap was at that time.
+// start starts serve. The function returns how long serve took to be ready, and how large its heap was at that time.
 func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9

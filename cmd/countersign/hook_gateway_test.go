@@ -59,7 +59,7 @@ func (c coder) hook(input string) func() string {
 	}
 }
 
-// interrupted runs a hook. It ends the hook in the same way as Claude Code does when its dialog is answered.
+// interrupted runs a hook. The function ends the hook in the same way as Claude Code does when its dialog is answered.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()
 	path, err := built()

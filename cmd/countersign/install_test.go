@@ -22,8 +22,8 @@ import (
 const installPage = "../../docs/install.md"
 
 // The test follows the steps of docs/install.md in the page's order, over both transports, until the first call is
-// approved. It uses the page's policy and commands, and the messages and clicks of people. The workspace already has
-// the settings that the page describes for Slack.
+// approved. The test uses the page's policy and commands, and the messages and clicks of people. The workspace already
+// has the settings that the page describes for Slack.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(installPage)

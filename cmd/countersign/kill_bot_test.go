@@ -79,7 +79,7 @@ func (f *fate) reach(point string) {
 }
 
 // witnessMain runs the bot as serve does, with tools that leave a trace. The bot prints a line to standard output when
-// it is up, and when a tool begins. It ends when it is asked to, or when its parent process is gone.
+// it is up, and when a tool begins. The bot ends when it is asked to, or when its parent process is gone.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -48,7 +48,7 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live acts as a person. It does one possible action after the other, until all requests are settled.
+// live acts as a person. The function does one possible action after the other, until all requests are settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,7 +68,8 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look reads the places where the person works, and does one possible action. It returns true if no action is left.
+// look reads the places where the person works, and does one possible action. The function returns true if no action is
+// left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()

@@ -137,8 +137,8 @@ func (c *killHarness) begin() {
 	c.killed(bot)
 }
 
-// run makes people work while the bot is killed. It then waits until all work is settled, and stops the bot in an
-// orderly way.
+// run makes people work while the bot is killed. The function then waits until all work is settled, and stops the bot
+// in an orderly way.
 func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -224,7 +224,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.killed(bot)
 }
 
-// killed kills the bot if it still runs. It checks that only a kill has ended the bot.
+// killed kills the bot if it still runs. The function checks that only a kill has ended the bot.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

@@ -24,9 +24,9 @@ import (
 	"countersign/store"
 )
 
-// loadHarness is a workspace, a model and a bot in this process. It has one tool that needs approval, and the test's
-// own policy and people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25 calls with
-// the arguments X.0 to X.24.
+// loadHarness is a workspace, a model and a bot in this process. loadHarness has one tool that needs approval, and the
+// test's own policy and people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25
+// calls with the arguments X.0 to X.24.
 type loadHarness struct {
 	testing.TB
 	base     string
@@ -202,9 +202,9 @@ func (h *loadHarness) cards(n int) []card {
 	return out
 }
 
-// cardOf returns the newest message with buttons that shows a request, alone or with other requests of its step. It is
-// empty if there is no such message. settled is true if Slack shows each message about the request in its current
-// state.
+// cardOf returns the newest message with buttons that shows a request, alone or with other requests of its step. The
+// result is empty if there is no such message. settled is true if Slack shows each message about the request in its
+// current state.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)

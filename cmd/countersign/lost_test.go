@@ -239,8 +239,8 @@ func (j *jumps) alive() bool {
 	}
 }
 
-// eachOnce waits until all messages are shown. It checks that each message is in Slack exactly once, and counts the
-// messages.
+// eachOnce waits until all messages are shown. eachOnce checks that each message is in Slack exactly once, and counts
+// the messages.
 func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	j.Helper()
 	for began := time.Now(); !j.alive() || !j.idle() || j.waiting(); j.pass(time.Second) {
@@ -261,7 +261,7 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether a message still waits to be shown. It may be due or not by the bot's clock.
+// waiting reports whether a message still waits to be shown. The message may be due or not by the bot's clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

@@ -75,8 +75,8 @@ func logger(level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
 }
 
-// loggedError is an error that is already the last line of the log. It must not be printed as text too, because a
-// program that reads a log of JSON objects could not read that line.
+// loggedError is an error that is already the last line of the log. loggedError must not be printed as text too,
+// because a program that reads a log of JSON objects could not read that line.
 type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }

@@ -337,8 +337,8 @@ func (m *metrics) watchGateway(waiting func() int) {
 	}, func() float64 { return float64(waiting()) }))
 }
 
-// feedbackMetrics shows how people rated the agents' answers. It reads the store at each request, so the values survive
-// a restart.
+// feedbackMetrics shows how people rated the agents' answers. feedbackMetrics reads the store at each request, so the
+// values survive a restart.
 type feedbackMetrics struct {
 	workflow *workflow.Workflow
 	log      *slog.Logger

@@ -100,8 +100,8 @@ func (o *outage) play(begin func(*synctestHarness) func()) {
 	o.after(before)
 }
 
-// before makes requests whose deadlines come during the outage and after it. It makes some requests at the last moment
-// before the outage.
+// before makes requests whose deadlines come during the outage and after it. The function makes some requests at the
+// last moment before the outage.
 func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])

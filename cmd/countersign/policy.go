@@ -36,8 +36,8 @@ func policyPath(given string) (string, error) {
 	return env.Policy, nil
 }
 
-// readPolicy reads a policy file and those of its tools that are known without contacting a server. It accepts only a
-// policy with which the bot would start.
+// readPolicy reads a policy file and those of its tools that are known without contacting a server. readPolicy accepts
+// only a policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := check.Read(path)
 	if err != nil {
@@ -523,7 +523,7 @@ func (ps *policies) Wake() {
 	}
 }
 
-// Until ctx ends, watch applies changes of the files and of the policy in force. It reports tools that differ from
+// Until ctx ends, watch applies changes of the files and of the policy in force. watch reports tools that differ from
 // their pins, and checks the waiting requests against the new state.
 func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	tick := time.NewTicker(policyPoll)
@@ -638,8 +638,8 @@ func (f *watchedFile) settle() {
 	f.failure.Store(nil)
 }
 
-// take puts the policy file, the lock file, or both into force. It refuses a file that can't be used. err says why the
-// change was not stored.
+// take puts the policy file, the lock file, or both into force. The function refuses a file that can't be used. err
+// says why the change was not stored.
 func (ps *policies) take(ctx context.Context, own catalog.Content, take [2]bool, why string) (changed bool, err error) {
 	for i, f := range ps.files() {
 		if take[i] && f.fault != nil {
@@ -695,7 +695,7 @@ func (ps *policies) refuse(f *watchedFile, why error) {
 	}
 }
 
-// tell records which files differ from the policy and pins in force. It logs each difference once.
+// tell records which files differ from the policy and pins in force. The function logs each difference once.
 func (ps *policies) tell() {
 	for i, part := range []store.PolicyPart{ps.row.Policy, ps.row.Pins} {
 		f := ps.files()[i]
@@ -713,7 +713,7 @@ func (ps *policies) tell() {
 	}
 }
 
-// become switches to another policy file. It returns the reason if that file can't be used.
+// become switches to another policy file. The function returns the reason if that file can't be used.
 func (ps *policies) become(ctx context.Context, path string) error {
 	if err := ps.enter(ctx); err != nil {
 		return err

@@ -358,9 +358,9 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	e.ok(e.approve(teo, e.ask(1)))
 }
 
-// A replica that can't use the policy in force decides no request and runs no call. It reports this state. It still
-// receives messages and clicks, and records what has happened. Its work continues with the next policy that it can use,
-// which may come from its own file.
+// A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. It
+// still receives messages and clicks, and records the events that have happened. Its work continues with the next
+// policy that it can use, which may come from its own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {

@@ -93,8 +93,8 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The demo works with an independent model. The demo is stopped with Ctrl-C while a card waits. It is then started
-// again on the same data, and continues.
+// The demo works with an independent model. The demo is stopped with Ctrl-C while a card waits. The demo is then
+// started again on the same data, and continues.
 func TestDemoForeignModel(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(&foreignModel{})

@@ -165,8 +165,8 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// over waits until every click on a card was handled and every approved call has run. It then counts all records that
-// belong to the card.
+// over waits until every click on a card was handled and every approved call has run. The function then counts all
+// records that belong to the card.
 func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int

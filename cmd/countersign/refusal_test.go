@@ -223,7 +223,8 @@ type refusedWorld struct {
 	unasked []string // questions that nobody could read while they could be answered
 }
 
-// refusedTools replaces the line "tools:" of synctestPolicy. It adds settings, and the tools that only this test uses.
+// refusedTools replaces the line "tools:" of synctestPolicy. refusedTools adds settings, and the tools that only this
+// test uses.
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
 caps: {approver: 4}
@@ -233,8 +234,8 @@ tools:
   book: {risk: low}
 `
 
-// writesSlowly is a proxy in front of a model. It sends the answer to "at length" in parts, so that Slack shows a draft
-// of the answer.
+// writesSlowly is a proxy in front of a model. writesSlowly sends the answer to "at length" in parts, so that Slack
+// shows a draft of the answer.
 func writesSlowly(next http.Handler) http.Handler {
 	slow := (&slowly{paragraphs: []string{"Once upon a time.", "There was a draft.", "It grew."}}).handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -353,7 +354,7 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 	})
 }
 
-// think is the model. It understands the words of synctestHarness's model, and more.
+// think is the model. The function understands the words of synctestHarness's model, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" { // no two answers of a thread are the same

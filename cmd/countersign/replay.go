@@ -22,7 +22,7 @@ import (
 // stored is the value of --replay that uses the calls of the store's history as fixtures.
 const stored = "stored"
 
-// replay plans calls under a policy, and optionally under a second one. It prints the differences.
+// replay plans calls under a policy, and optionally under a second one. The function prints the differences.
 func replay(ctx context.Context, out io.Writer, path, fixtures, against string) error {
 	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
@@ -246,8 +246,8 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
 }}
 
-// storedFixtures returns a fixture for each call in the history, with the call's recorded plan. It skips calls with
-// damaged rows. In that case it returns the fixtures of all other calls and an *audit.Unread as the error.
+// storedFixtures returns a fixture for each call in the history, with the call's recorded plan. storedFixtures skips
+// calls with damaged rows. In that case it returns the fixtures of all other calls and an *audit.Unread as the error.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread

@@ -159,7 +159,8 @@ var replicaNetworks = map[replicaFault]pgserver.Network{
 // otherFaults lists the faults other than kills, in order.
 var otherFaults = []replicaFault{stoppedReplica, crashedDatabase, silentNetwork, muteNetwork, refusedNetwork, deafNetwork, slowNetwork}
 
-// replicaPlace is the place of one replica. It has a network to the database, and the process that runs there now.
+// replicaPlace is the place of one replica. replicaPlace has a network to the database, and the process that runs there
+// now.
 type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
@@ -442,8 +443,8 @@ func (c *killHarness) settled() {
 	}
 }
 
-// outstanding describes conversations that are not settled. It lists the messages in their threads, and the waiting
-// work in the database.
+// outstanding describes conversations that are not settled. The function lists the messages in their threads, and the
+// waiting work in the database.
 func (c *killHarness) outstanding(asks []*ask) string {
 	var says strings.Builder
 	fmt.Fprintf(&says, "frozen %d", c.frozen.Load())
@@ -484,8 +485,8 @@ func (c *killHarness) outstanding(asks []*ask) string {
 }
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.
-// Meanwhile another replica takes over. It says that the run's outcome is unknown, and answers people. The stopped
-// replica completes its call, but can't record the result. Then it works again.
+// Meanwhile another replica takes over. The other replica says that the run's outcome is unknown, and answers people.
+// The stopped replica completes its call, but can't record the result. Then it works again.
 //
 // COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10).
 func TestStoppedReplica(t *testing.T) {

@@ -313,8 +313,8 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// while runs a function while all other work continues. It returns how long each write of the writing client waited for
-// its commit.
+// while runs a function while all other work continues. The function returns how long each write of the writing client
+// waited for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
 	ctx, stop := context.WithCancel(a.Context())

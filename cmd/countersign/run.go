@@ -75,7 +75,7 @@ type parts struct {
 	sealer   *audit.Sealer // nil: no sealing
 }
 
-// assemble connects the layers. It makes no network calls.
+// assemble connects the layers. The function makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
 	m.watchBuild(s.build)
@@ -309,8 +309,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. It also returns the time since which this replica is told
-// about the calls of the other replicas.
+// sharing returns how many replicas share Slack's limits. The function also returns the time since which this replica
+// is told about the calls of the other replicas.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -327,7 +327,8 @@ func (s setup) recover(ctx context.Context, p parts) error {
 // claimAgain is the time between two attempts to get the claim on a job.
 const claimAgain = time.Second
 
-// inOneReplica does a job whenever this replica has the claim on it. It returns when ctx ends or the job fails.
+// inOneReplica does a job whenever this replica has the claim on it. inOneReplica returns when ctx ends or the job
+// fails.
 func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
 	for {
 		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {

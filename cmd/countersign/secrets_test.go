@@ -19,7 +19,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// keeper is a proxy in front of the workspace or the model. It accepts only the current secrets.
+// keeper is a proxy in front of the workspace or the model. keeper accepts only the current secrets.
 type keeper struct {
 	mu       sync.Mutex
 	accepted map[string]string // to the secret that the server behind knows

@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// account is the simulation's own model of the facts that must be true. It does not trust statements of the product. It
-// knows only the operations that went through the gates.
+// account is the simulation's own model of the facts that must be true. account does not trust statements of the
+// product. account knows only the operations that went through the gates.
 type account struct {
 	turns    []string                    // that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
@@ -282,8 +282,8 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// shownArg matches the number or the amount of a call on a card or in a form. It is on a line of its own, or among all
-// arguments on one line.
+// shownArg matches the number or the amount of a call on a card or in a form. shownArg is on a line of its own, or
+// among all arguments on one line.
 var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
 
 // agree records the approvals of a person. The person approved every call that was shown to them, with its amount.

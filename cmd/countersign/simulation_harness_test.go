@@ -17,7 +17,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// simulation is the state of one history. It has the environment of the bot, and the bot's current process.
+// simulation is the state of one history. simulation has the environment of the bot, and the bot's current process.
 type simulation struct {
 	*testing.T
 	simulationCounts

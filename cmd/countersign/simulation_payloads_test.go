@@ -63,7 +63,7 @@ func (p slackPayload) name() string {
 	return p.EventID + p.Trigger
 }
 
-// read reads a delivery for the account. It returns false if the delivery need not be remembered.
+// read reads a delivery for the account. The function returns false if the delivery need not be remembered.
 func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {

@@ -37,7 +37,7 @@ type copierConfig struct {
 // paused is the line that a copier prints when it waits.
 const paused = "PAUSED"
 
-// copierMain is the copier's process. It prints a line for each row.
+// copierMain is the copier's process. copierMain prints a line for each row.
 func copierMain(conf string) int {
 	var x copierConfig
 	if err := json.Unmarshal([]byte(conf), &x); err != nil {
@@ -111,8 +111,8 @@ type copying struct {
 	direct string // address of the database without the proxy
 }
 
-// fillOriginal makes the store of a played scenario. It adds some megabytes, so that the store is copied in several
-// transactions.
+// fillOriginal makes the store of a played scenario. fillOriginal adds some megabytes, so that the store is copied in
+// several transactions.
 func (c *copying) fillOriginal(path string) {
 	c.Helper()
 	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {

@@ -52,8 +52,8 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
-// excessRights lists the rights of the role in the database's address that the bot does not need. It says how to revoke
-// them.
+// excessRights lists the rights of the role in the database's address that the bot does not need. excessRights says how
+// to revoke them.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {

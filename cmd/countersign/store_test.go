@@ -135,7 +135,7 @@ func TestCompactAtStart(t *testing.T) {
 }
 
 // A store may be truncated or overwritten at any place. Every command that needs the damaged part ends with an error
-// and code 3, or with code 1 if verification found the damage. It never ends with a panic.
+// and code 3, or with code 1 if verification found the damage. Such a command never ends with a panic.
 func TestDamagedStore(t *testing.T) {
 	l := newAuditFixture(t)
 	whole, err := os.ReadFile(l.path)

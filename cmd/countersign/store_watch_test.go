@@ -95,8 +95,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait for ever for a store that can't be closed. It does wait for a store that can be closed,
-// even if the work takes long.
+// The process does not wait for ever for a store that can't be closed. The process does wait for a store that can be
+// closed, even if the work takes long.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

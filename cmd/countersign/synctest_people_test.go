@@ -94,7 +94,8 @@ func (b *synctestHarness) card(n string) workspaceclient.Message {
 	return found
 }
 
-// approve clicks the button Approve of a request on a message. It returns the error that the person got immediately.
+// approve clicks the button Approve of a request on a message. The function returns the error that the person got
+// immediately.
 func (b *synctestHarness) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)

@@ -64,8 +64,8 @@ func chainsOf(rows map[string]map[string]string) map[string][]string {
 	return out
 }
 
-// dropLeaves removes leaves from the journal and closes the gaps. It also closes the gaps in the records that contain
-// leaf numbers.
+// dropLeaves removes leaves from the journal and closes the gaps. dropLeaves also closes the gaps in the records that
+// contain leaf numbers.
 func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
 	var keys, values [][]byte

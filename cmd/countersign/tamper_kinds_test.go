@@ -58,8 +58,8 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions returns a deletion of each row in every bucket. It also returns a deletion of each chain with all rows that
-// name the chain.
+// deletions returns a deletion of each row in every bucket. The function also returns a deletion of each chain with all
+// rows that name the chain.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)

@@ -52,8 +52,8 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 }
 
 // A bot in its own process is killed during a run of a tool that must not run twice, before or after the tool acts. The
-// next process does not run the tool by itself. It asks the requesters and the approvers, and follows each answer. A
-// repeated call needs another approval, and runs once more.
+// next process does not run the tool by itself. The process asks the requesters and the approvers, and follows each
+// answer. A repeated call needs another approval, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	t.Parallel()
 	const told = "The bot stopped while act was running"

@@ -47,8 +47,8 @@ type Doctor struct {
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as known without asking their sources
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
-	// Excess lists the rights of the database's role that the bot does not need, and says how to revoke them. It is
-	// empty if there are none.
+	// Excess lists the rights of the database's role that the bot does not need, and says how to revoke them. The list
+	// is empty if there are none.
 	Excess func(context.Context, config.Env) (what, do string, err error)
 	// AskBot asks the running bot whether it can read its store, and which features Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
@@ -104,7 +104,8 @@ func (d *Doctor) hooks() {
 	}
 }
 
-// environment checks the environment variables. It returns the variables, with empty values in place of wrong values.
+// environment checks the environment variables. The function returns the variables, with empty values in place of wrong
+// values.
 func (d *Doctor) environment() config.Env {
 	d.begin("Environment")
 	env, err := config.ReadEnv(config.Serve)
@@ -126,7 +127,7 @@ func (d *Doctor) environment() config.Env {
 	return env
 }
 
-// policy checks the policy file. It returns nil if the file can't be used.
+// policy checks the policy file. The function returns nil if the file can't be used.
 func (d *Doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
 	file, err := check.Read(path)

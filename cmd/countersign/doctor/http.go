@@ -47,7 +47,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	}
 }
 
-// requestURL checks one Request URL. It returns false if the other URLs would fail for the same reason.
+// requestURL checks one Request URL. requestURL returns false if the other URLs would fail for the same reason.
 func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, path, settings string) bool {
 	err := challenge(ctx, at, path, env.SigningSecret.Reveal())
 	var status statusError

@@ -77,8 +77,8 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// look looks up a member of a role: a person or a group. It returns the names of the people who can decide, by id, and
-// the reasons why other people can't. more is true if a group has members that were not looked up.
+// look looks up a member of a role: a person or a group. The function returns the names of the people who can decide,
+// by id, and the reasons why other people can't. more is true if a group has members that were not looked up.
 func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {

@@ -145,7 +145,7 @@ func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Polic
 	}
 }
 
-// socket asks whether Socket Mode can be used. It opens no socket.
+// socket asks whether Socket Mode can be used. The function opens no socket.
 func (d *Doctor) socket(ctx context.Context, e *installation.Examiner, in installation.App) {
 	if of := e.TokenApp(); of != "" && in.ID != "" && of != in.ID {
 		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.ID), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.ID, "general"))

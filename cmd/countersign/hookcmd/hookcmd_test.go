@@ -136,7 +136,7 @@ func (l *laptop) commands(file, event string) []string {
 	return list
 }
 
-// TestAsAgentsRunIt installs the hooks of each agent. It then runs the commands in the agent's settings.
+// TestAsAgentsRunIt installs the hooks of each agent. TestAsAgentsRunIt then runs the commands in the agent's settings.
 func TestAsAgentsRunIt(t *testing.T) {
 	for _, a := range hook.Agents() {
 		t.Run(a.Name, func(t *testing.T) {

@@ -51,7 +51,7 @@ type Demo interface {
 	Err() error
 }
 
-// player plays a scenario with a demo. It acts for people through the page's API, and reads the outcome.
+// player plays a scenario with a demo. player acts for people through the page's API, and reads the outcome.
 type player struct {
 	script  Scenario
 	demo    Demo
@@ -89,7 +89,7 @@ func said(who, where, text string) (action, error) {
 	}}, nil
 }
 
-// Play plays a scenario with a demo whose bot is connected, and prints the transcript. It returns the number of lines
+// Play plays a scenario with a demo whose bot is connected, and prints the transcript. Play returns the number of lines
 // that differ from the scenario's expected lines.
 func Play(ctx context.Context, s Scenario, demo Demo, team string, out io.Writer) (differ int, err error) {
 	return (&player{script: s, demo: demo, team: team, out: out}).play(ctx)
