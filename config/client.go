@@ -106,8 +106,8 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 // claimName matches the names of claims, some of which are addresses.
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
-// readClientOAuth reads the keys that say which access tokens belong to a client. It refuses two clients with the same
-// subject, because they could not be told apart.
+// readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
+// with the same subject, because they could not be told apart.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
@@ -212,8 +212,8 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	return names
 }
 
-// readTokenHash reads the hash of a client's token. It refuses two clients with the same token, because they could not
-// be told apart.
+// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because they
+// could not be told apart.
 func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) string {
 	text, ok := v.Free(`the hash of a token: "sha256:…"`)
 	if !ok {

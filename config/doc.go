@@ -1,7 +1,7 @@
 // Package config reads the operator's configuration into plain values: the environment ([ReadEnv]), the policy file
 // ([ReadPolicy]) and files of fixtures ([ReadFixtures]).
 //
-// It promises:
+// The package promises:
 //
 //   - The package reports all problems together, and not only the first one. Each problem names the variable, or the
 //     file with line and column, and says what is wrong and what to write instead.

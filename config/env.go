@@ -150,7 +150,7 @@ func (e Env) settings() []slog.Attr {
 	}
 }
 
-// Command is the command for which the environment is read. It decides which variables are read, and which are
+// Command is the command for which the environment is read. Command decides which variables are read, and which are
 // required.
 type Command int
 

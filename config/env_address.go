@@ -91,7 +91,7 @@ func unknownVariables(environ []string) []string {
 	return out
 }
 
-// slipOf returns the known variable that the author of an unknown name probably meant. It accepts only very similar
+// slipOf returns the known variable that the author of an unknown name probably meant. slipOf accepts only very similar
 // names, because Kubernetes sets COUNTERSIGN_PORT and similar variables for a service called countersign.
 func slipOf(name string) string {
 	for _, known := range variableNames() {

@@ -157,8 +157,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. It also returns the paths
-// of the files that seal its history.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns the
+// paths of the files that seal its history.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, _, err := readVariables()
 	if err != nil {
@@ -183,7 +183,7 @@ func (s Store) migrate() string {
 	return ""
 }
 
-// database reads the address of a database. It does not connect to the database.
+// database reads the address of a database. The function does not connect to the database.
 func (r *envReader) database(name, text string) Store {
 	const hint = "write postgres://USER@HOST/DATABASE, and put the password in PGPASSWORD or in a file that PGPASSFILE names"
 	u, err := url.Parse(text)

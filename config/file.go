@@ -13,7 +13,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// File is a parsed policy file. It has the values, and their positions in the file.
+// File is a parsed policy file. File has the values, and their positions in the file.
 type File struct {
 	Name   string
 	Policy *approvers.Policy

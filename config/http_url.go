@@ -31,8 +31,8 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. It accepts only templates whose URL can be parsed and has the same host for all
-// values.
+// readAddress reads a URL template. readAddress accepts only templates whose URL can be parsed and has the same host
+// for all values.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
 	if !ok {
@@ -161,8 +161,8 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether data is sent to the address without encryption. It returns false if the host comes from
-// the environment, because the host is not known here.
+// unencrypted reports whether data is sent to the address without encryption. The function returns false if the host
+// comes from the environment, because the host is not known here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

@@ -9,8 +9,8 @@ import (
 	"countersign/config"
 )
 
-// TestSecretFiles checks that each secret can come from a file. It also checks that an error or a warning says what is
-// wrong with the file, but never shows the file's content.
+// TestSecretFiles checks that each secret can come from a file. TestSecretFiles also checks that an error or a warning
+// says what is wrong with the file, but never shows the file's content.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {

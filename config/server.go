@@ -12,7 +12,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server. It has either a command or a URL. Env, URL, Headers and OAuth may contain environment
+// Server is an MCP server. Server has either a command or a URL. Env, URL, Headers and OAuth may contain environment
 // variables: see [Expand].
 type Server struct {
 	Name    string

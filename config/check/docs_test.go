@@ -28,8 +28,8 @@ var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestExamples checks that no policy in the documentation has an error. It checks each policy with the sample shop's
-// tools, and with unknown tools.
+// TestExamples checks that no policy in the documentation has an error. TestExamples checks each policy with the sample
+// shop's tools, and with unknown tools.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "../../docs/http.md", "../../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)

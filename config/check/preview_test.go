@@ -54,8 +54,8 @@ var previewFindings = []struct{ tool, preview, says, severity string }{
 	{"refund", "{dry_run: dryrun}", "refund has no argument dryrun, so nothing would keep it from acting", "error"},
 }
 
-// TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call. It also checks
-// the warning if only the policy's author says that a dry run has no effect.
+// TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call.
+// TestCheckPreviews also checks the warning if only the policy's author says that a dry run has no effect.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range previewFindings {
 		f := parse(t, "version: 1\ntools:\n  "+c.tool+": {risk: high, preview: "+c.preview+"}"+previewRest)

@@ -12,8 +12,8 @@ import (
 // toldPart is the index of the part of waitingText that says when leads are told.
 const toldPart = 1
 
-// waitingText describes how long a call waits, and who is told while it waits. It returns one part for each setting
-// that a tool may override. A part may be empty.
+// waitingText describes how long a call waits, and who is told while it waits. waitingText returns one part for each
+// setting that a tool may override. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {
@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists the settings of an outcome that differ from the defaults. It leaves out the stages.
+// notes lists the settings of an outcome that differ from the defaults. The function leaves out the stages.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}

@@ -29,8 +29,8 @@ func policySchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate validates a policy file against the schema, as an editor does. It returns errNotYAML if the YAML parser
-// refuses the file.
+// validate validates a policy file against the schema, as an editor does. The function returns errNotYAML if the YAML
+// parser refuses the file.
 func validate(s *jsonschema.Schema, data []byte) error {
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {

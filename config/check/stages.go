@@ -82,8 +82,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
-// ceilings checks the roles of an outcome's last stage. It warns about a role whose max_risk is below the outcome's
-// risk, if another role of that stage may still approve.
+// ceilings checks the roles of an outcome's last stage. The function warns about a role whose max_risk is below the
+// outcome's risk, if another role of that stage may still approve.
 func (c *checker) ceilings(o outcome) {
 	last := o.plan.Stages[len(o.plan.Stages)-1]
 	at := c.stagePath(o, last)
@@ -107,8 +107,8 @@ func stageRolePath(f *config.File, at string, i int) string {
 	return at
 }
 
-// stagePeople checks that a stage has the people that it asks for, if they are known. It returns false if the quorum
-// can't be reached.
+// stagePeople checks that a stage has the people that it asks for, if they are known. stagePeople returns false if the
+// quorum can't be reached.
 func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	roles := c.rolesOf(s)
 	people, exact := headcount(roles)

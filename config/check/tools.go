@@ -9,8 +9,8 @@ import (
 	"countersign/config"
 )
 
-// tools checks the outcomes of each tool's calls. It does so for agents without overrides, and for each agent with an
-// override.
+// tools checks the outcomes of each tool's calls. The function does so for agents without overrides, and for each agent
+// with an override.
 func (c *checker) tools() {
 	for _, name := range c.allTools() {
 		var said []string // what was reported about the tool, so that it is not reported again for an agent's override
@@ -36,8 +36,8 @@ func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
 
-// outcomesOf reports the outcomes that nobody can approve. It leaves out an outcome that only adds rules to a reported
-// outcome.
+// outcomesOf reports the outcomes that nobody can approve. outcomesOf leaves out an outcome that only adds rules to a
+// reported outcome.
 func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []string) {
 	var refused [][]int
 	for _, o := range c.outcomes(tool, agent) {

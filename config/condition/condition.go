@@ -30,7 +30,7 @@ var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(cel.Variable("preview", cel.DynType))
 })
 
-// conditions returns the CEL environment. It is created when the first condition is compiled.
+// conditions returns the CEL environment. conditions is created when the first condition is compiled.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
@@ -51,7 +51,8 @@ var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Compiled is a compiled condition, with its position in the policy file. It can be checked against a tool's schema.
+// Compiled is a compiled condition, with its position in the policy file. Compiled can be checked against a tool's
+// schema.
 type Compiled struct {
 	value    yamldoc.Value
 	env      *cel.Env

@@ -20,7 +20,7 @@ type variant []*jsonschema.Schema
 // maxVariants limits the variants of a shape. A schema with more variants is treated as unknown.
 const maxVariants = 100
 
-// ArgumentShape reads the schema of a tool's arguments. It returns nil if the schema can't be used.
+// ArgumentShape reads the schema of a tool's arguments. ArgumentShape returns nil if the schema can't be used.
 func ArgumentShape(schema json.RawMessage) Shape {
 	const name = "tool:///arguments"
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
@@ -60,8 +60,8 @@ type splitter struct {
 	lost  bool // part of the schema is not understood, or there are too many variants
 }
 
-// split adds the open schemas to the settled schemas. It makes one variant for each choice among the alternatives of
-// the open schemas.
+// split adds the open schemas to the settled schemas. The function makes one variant for each choice among the
+// alternatives of the open schemas.
 func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	s.steps++
 	if s.lost = s.lost || s.steps > 10*maxVariants || len(s.out) > maxVariants; s.lost {

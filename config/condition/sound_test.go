@@ -144,7 +144,7 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
 // atom returns one condition on the arguments below a name. The second result is the value of the condition if its
-// operands have different kinds: "true" or "false". It is empty if the evaluation fails in that case.
+// operands have different kinds: "true" or "false". The second result is empty if the evaluation fails in that case.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -182,8 +182,8 @@ func (s sample) about(t *rapid.T, p, from string, schema map[string]any, depth i
 	return rapid.SampledFrom(forms).Draw(t, "form")()
 }
 
-// loop returns a condition on the items of a list. It reads the fields of a random definition of the schema, so that
-// the fields fit the items in some cases.
+// loop returns a condition on the items of a list. The function reads the fields of a random definition of the schema,
+// so that the fields fit the items in some cases.
 func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	schema := s.root
 	if defs, ok := s.root["$defs"].(map[string]any); ok {

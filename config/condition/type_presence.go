@@ -78,7 +78,7 @@ func common(a, b []string) []string {
 }
 
 // chain returns a path and its prefixes. For args.address.country these are args, args.address and
-// args.address.country. It returns nil for an expression that is not a path.
+// args.address.country. The function returns nil for an expression that is not a path.
 func chain(e ast.Expr) []string {
 	var of ast.Expr
 	var part string

@@ -10,9 +10,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// TypeProblems checks the condition against the arguments of a tool. It reports each part that always fails, or always
-// has the same value, for all valid arguments of the tool. TypeProblems never guesses. If the schema leaves a type
-// open, it reports nothing.
+// TypeProblems checks the condition against the arguments of a tool. TypeProblems reports each part that always fails,
+// or always has the same value, for all valid arguments of the tool. TypeProblems never guesses. If the schema leaves a
+// type open, it reports nothing.
 func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Problems) {
 	t := &typing{
 		Compiled: c, tool: tool, functions: c.env.Functions(), said: map[string]bool{},
@@ -48,7 +48,7 @@ type term struct {
 
 var unknownTerm = term{kinds: kindAnything}
 
-// part names a field of the term. It returns "" for a computed term.
+// part names a field of the term. The function returns "" for a computed term.
 func (t term) part(suffix string) string {
 	if t.name == "" {
 		return ""

@@ -63,7 +63,7 @@ func budgetOf(f *interpreter.ExecutionFrame) *budget {
 	return b
 }
 
-// deep spends the size of a value including its content. It stops when the budget is used up.
+// deep spends the size of a value including its content. The function stops when the budget is used up.
 func (b *budget) deep(v ref.Val) {
 	if b == nil {
 		return
@@ -175,8 +175,8 @@ var timeParts = []string{
 	overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// addPrice is the price of a sum. It is the length of both texts, or the content of both lists. The list that a macro
-// builds is extended in place.
+// addPrice is the price of a sum. The price is the length of both texts, or the content of both lists. The list that a
+// macro builds is extended in place.
 func addPrice(b *budget, args []ref.Val) error {
 	if _, grows := args[0].(traits.MutableLister); grows {
 		b.spend(itemWork * 2) // the added part was paid for when it was made

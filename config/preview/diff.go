@@ -139,7 +139,7 @@ func theFirst(said []string, all int) string {
 	return strings.Join(said, ", ")
 }
 
-// lines counts the added and the removed lines. It shows the first added and the first removed lines.
+// lines counts the added and the removed lines. The function shows the first added and the first removed lines.
 func lines(was, is string) string {
 	var gone, come []string
 	for _, c := range edits(splitLines(was), splitLines(is)) {
@@ -179,7 +179,7 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// items compares two lists as sets. It describes added items, removed items, or a changed order.
+// items compares two lists as sets. The function describes added items, removed items, or a changed order.
 func items(was, is list) string {
 	count := map[string]int{}
 	for _, item := range was {

@@ -95,8 +95,8 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. It accepts only dates that begin with the year, because 3/4/2026 is
-// ambiguous.
+// date writes a date the way people write it. The function accepts only dates that begin with the year, because
+// 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {

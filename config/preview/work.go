@@ -17,8 +17,8 @@ import (
 // byte that a function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with
 // an error.
 
-// maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. It takes about
-// a microsecond.
+// maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
+// about a microsecond.
 const maxWork = 30_000
 
 const (
@@ -165,8 +165,8 @@ func printf(format string, v ...any) (string, error) {
 	return fmt.Sprintf(format, v...), nil
 }
 
-// countLoops makes the template and each loop in it spend work. It returns an error for constructs that a preview may
-// not use.
+// countLoops makes the template and each loop in it spend work. countLoops returns an error for constructs that a
+// preview may not use.
 func countLoops(t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return errOneTemplate

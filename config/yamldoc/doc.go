@@ -9,6 +9,6 @@
 // The reader is strict. A key that is given twice is a problem. A key that [Value.Fields] does not know is a problem
 // too. Aliases and merges are limited, so a small file never becomes a large value.
 //
-// The package knows nothing of policies. It also has functions for the texts of problems: quoting, suggestions
+// The package knows nothing of policies. The package also has functions for the texts of problems: quoting, suggestions
 // ([DidYouMean]), lists, counts and times.
 package yamldoc

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable. It
-// returns true if it has set the variable. If the key is absent or its value is wrong, the variable keeps its default.
+// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable. The
+// method returns true if it has set the variable. If the key is absent or its value is wrong, the variable keeps its
+// default.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.

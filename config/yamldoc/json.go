@@ -41,8 +41,8 @@ func (v Value) ScalarJSON() json.RawMessage {
 // exponent matches a JSON number that the YAML parser takes for text, although it is not in quotes.
 var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
 
-// maxJSONDepth limits nesting. It is higher than the limit for the arguments of a call, so that a fixture can test
-// that limit.
+// maxJSONDepth limits nesting. maxJSONDepth is higher than the limit for the arguments of a call, so that a fixture can
+// test that limit.
 const maxJSONDepth = 50
 
 // jsonWriter writes YAML as JSON. jsonWriter limits depth and length. Without the limits, aliases could make a value

@@ -18,7 +18,7 @@ const maxNesting = 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// read turns the file's bytes into a tree. It returns false if there is no value to read.
+// read turns the file's bytes into a tree. The function returns false if there is no value to read.
 func (d *Document) read(data []byte) (Value, bool) {
 	if len(data) > MaxFile {
 		message, hint := fileTooLarge()

@@ -109,7 +109,8 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// InOrder sorts the problems by position in the file. It drops duplicates, which occur if several keys share an anchor.
+// InOrder sorts the problems by position in the file. InOrder drops duplicates, which occur if several keys share an
+// anchor.
 func (ps Problems) InOrder() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
