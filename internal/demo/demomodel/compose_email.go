@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// readEmail extracts the subject and the text of an e-mail from a request. It returns the rest of the request, which
-// has the recipient.
+// readEmail extracts the subject and the text of an e-mail from a request. readEmail returns the rest of the request,
+// which has the recipient.
 func (w *request) readEmail(text string) (rest string) {
 	rest = text
 	if m := subjectIs.FindStringSubmatchIndex(rest); m != nil {

@@ -4,8 +4,8 @@
 //
 //   - An answer depends only on the history and the offered tools. To resolve "it" or "yes", the model reads the whole
 //     conversation again each time.
-//   - The model calls only offered tools, with arguments that their schemas name. It never makes the same call twice
-//     within a turn.
+//   - The model calls only offered tools, with arguments that their schemas name. The model never makes the same call
+//     twice within a turn.
 //   - Only people's messages lead to calls. Text in a tool's result is reported, never obeyed.
 //   - The model asks instead of guessing an order, an account, an amount or a text. If it did not understand a message,
 //     it says so.

@@ -16,7 +16,7 @@ const (
 	failed              // the look-up was refused, or the tool for it is missing; a note says so
 )
 
-// lookup finds orders by these arguments. It looks in the results of this turn, or makes a new call.
+// lookup finds orders by these arguments. The function looks in the results of this turn, or makes a new call.
 func (d *responder) lookup(args ...arg) ([]*order, found) {
 	if !d.tools.has(searchOrders) {
 		d.notes = append(d.notes, "I can't look orders up here, so please give me the order or account number.")

@@ -87,7 +87,7 @@ var synonyms = map[string][]string{
 	"to":             {"recipient", "email"},
 }
 
-// call builds a call with the arguments that the tool's schema names. It omits empty values.
+// call builds a call with the arguments that the tool's schema names. The function omits empty values.
 func (b toolbox) call(kind string, args ...arg) Call {
 	t := b.kinds[kind]
 	var parts []string

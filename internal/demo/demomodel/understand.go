@@ -151,7 +151,8 @@ func (d *responder) amended(text string) *request {
 	return &w
 }
 
-// fill completes a request with the answer to a question. It returns false if the answer does not contain the detail.
+// fill completes a request with the answer to a question. The function returns false if the answer does not contain the
+// detail.
 func (w *request) fill(text, said string) bool { //nolint:cyclop // one case for each kind of phrase
 	var more request
 	more.readNames(text)

@@ -32,7 +32,7 @@ const (
 	mostRecorded   = 4096
 )
 
-// Server is the service. It is an http.Handler and safe for concurrent use.
+// Server is the service. Server is an http.Handler and safe for concurrent use.
 type Server struct {
 	config Config
 	mux    http.ServeMux

@@ -55,8 +55,8 @@ var (
 	toolName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value. It is
-// empty for the whole body.
+// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value. param
+// is empty for the whole body.
 func decodeStrictly(data []byte, into any, param string) *apiError {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -13,7 +13,7 @@ import (
 )
 
 // act is POST /people/{user}/actions: a person presses a button or makes a choice in a message, a modal or the App
-// Home. It returns when the app has acknowledged the action.
+// Home. The function returns when the app has acknowledged the action.
 func (s *Server) act(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, trigger, failed := s.actionPayload(p)

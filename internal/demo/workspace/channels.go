@@ -276,7 +276,7 @@ func (s *Server) addChannel(c *channel) {
 	s.chanIDs = append(s.chanIDs, c.ID)
 }
 
-// openDM returns the DM of two people, or of one person with themselves. It creates the DM if needed.
+// openDM returns the DM of two people, or of one person with themselves. openDM creates the DM if needed.
 func (s *Server) openDM(a, b string) (c *channel, created bool) {
 	key := pair(a, b)
 	if id, ok := s.dms[key]; ok {

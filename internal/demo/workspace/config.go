@@ -11,7 +11,7 @@ import (
 
 // Config configures a workspace. Every field except Seed has a default.
 type Config struct {
-	// Seed is the initial content of the workspace. It must be valid (ReadSeed and DemoSeed return valid ones).
+	// Seed is the initial content of the workspace. Seed must be valid (ReadSeed and DemoSeed return valid ones).
 	Seed Seed
 
 	// DataFile is the file that keeps the state between runs. If DataFile is empty, no state is kept. An existing file
@@ -22,8 +22,8 @@ type Config struct {
 	// used.
 	BaseURL string
 
-	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. It may run
-	// ahead of the machine's clock, for example in a scenario that plays days in seconds. The app's short deadlines
+	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. Now may
+	// run ahead of the machine's clock, for example in a scenario that plays days in seconds. The app's short deadlines
 	// (acknowledgements, retries, triggers and tickets) always use the machine's clock.
 	Now func() time.Time
 

@@ -36,7 +36,7 @@ func (a arrived) payload() (out obj) {
 	return out
 }
 
-// httpApp is an app that receives requests over HTTP. It verifies every signature with slack-go.
+// httpApp is an app that receives requests over HTTP. httpApp verifies every signature with slack-go.
 type httpApp struct {
 	t    *testing.T
 	url  string

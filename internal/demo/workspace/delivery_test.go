@@ -22,7 +22,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// raw is a socket without slack-go. It shows the frames that other clients get.
+// raw is a socket without slack-go. The socket shows the frames that other clients get.
 type raw struct {
 	t     testing.TB
 	b     *harness

@@ -106,8 +106,8 @@ func uploaded(r *http.Request) ([]byte, error) {
 	}
 }
 
-// filesCompleteUpload is files.completeUploadExternal. It makes the files visible, and posts them if the call names
-// channels.
+// filesCompleteUpload is files.completeUploadExternal. filesCompleteUpload makes the files visible, and posts them if
+// the call names channels.
 func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	raw, _ := c.nested("files")
 	list, ok := raw.([]any)

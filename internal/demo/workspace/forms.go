@@ -219,8 +219,8 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// closePayloads closes the view, or the whole stack. It returns a view_closed payload for each closed view with
-// notify_on_close.
+// closePayloads closes the view, or the whole stack. closePayloads returns a view_closed payload for each closed view
+// with notify_on_close.
 func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {

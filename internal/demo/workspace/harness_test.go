@@ -77,7 +77,7 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. on is called for every request. It returns whether to acknowledge the
+// connect runs a slack-go Socket Mode client. on is called for every request. on returns whether to acknowledge the
 // request, and the payload of the acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()

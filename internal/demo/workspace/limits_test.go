@@ -96,8 +96,8 @@ func TestBlockLimits(t *testing.T) {
 	})
 }
 
-// blockLimit is a limit of blocks. It has the largest legal case, the smallest illegal case, and the place that Slack's
-// error names.
+// blockLimit is a limit of blocks. blockLimit has the largest legal case, the smallest illegal case, and the place that
+// Slack's error names.
 type blockLimit struct {
 	name       string
 	legal, not arr

@@ -99,7 +99,7 @@ func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (pick
 }
 
 // part removes somebody from a channel and notifies the app. If the app itself was removed, the app gets a direct
-// message from Slackbot. It also gets the event channel_left or group_left instead of member_left_channel.
+// message from Slackbot. The app also gets the event channel_left or group_left instead of member_left_channel.
 func (s *Server) part(ch *channel, u *user, actor string) {
 	hears := append(s.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })

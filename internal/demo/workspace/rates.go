@@ -6,7 +6,7 @@ import (
 )
 
 // Slack allows one post per second in a channel, with short bursts, and "several hundred" posts per minute in a
-// workspace. It documents neither the length of a burst nor the exact second limit, so these values are our own.
+// workspace. Slack documents neither the length of a burst nor the exact second limit, so these values are our own.
 const (
 	postEvery   = time.Second
 	postBurst   = 5

@@ -17,7 +17,7 @@ func OpenSeed() Seed {
 }
 
 // DemoSeed returns the workspace of the demo. The workspace has support colleagues who ask, and three levels of
-// approvers. It also has one account of each kind that must never approve anything.
+// approvers. The workspace also has one account of each kind that must never approve anything.
 func DemoSeed() Seed {
 	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
 	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }

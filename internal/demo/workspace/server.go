@@ -53,7 +53,7 @@ type Server struct {
 	mux    *http.ServeMux
 }
 
-// New starts a workspace. It fails if the seed is invalid or the data file can't be read.
+// New starts a workspace. New fails if the seed is invalid or the data file can't be read.
 func New(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Seed.Validate(); err != nil {
@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. It returns
+// Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
 // when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
 // streams.
 func (s *Server) Close() error {

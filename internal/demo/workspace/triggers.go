@@ -46,8 +46,8 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived stores values under secret names. It keeps a value for some time after its expiry, so that an expired name
-// can be distinguished from an unknown one.
+// shortLived stores values under secret names. shortLived keeps a value for some time after its expiry, so that an
+// expired name can be distinguished from an unknown one.
 type shortLived[T any] struct {
 	byName map[string]T
 	order  []ending // oldest first, because all values live equally long

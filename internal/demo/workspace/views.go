@@ -83,7 +83,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	return v, nil
 }
 
-// viewsOpen is views.open. It starts a new stack; an open modal is replaced.
+// viewsOpen is views.open. viewsOpen starts a new stack; an open modal is replaced.
 func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -95,7 +95,7 @@ func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// viewsPush is views.push. It adds to the stack in which the trigger was created.
+// viewsPush is views.push. viewsPush adds to the stack in which the trigger was created.
 func (s *Server) viewsPush(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {

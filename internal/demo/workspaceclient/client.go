@@ -1,6 +1,6 @@
 // Package workspaceclient acts as a person in the local workspace: it reads and writes messages, clicks and fills in
-// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use it. It does
-// not depend on Countersign.
+// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use it. The
+// package does not depend on Countersign.
 package workspaceclient
 
 import (
@@ -174,7 +174,8 @@ func (v Client) Snooze(ctx context.Context, until time.Time) error {
 	return v.call(ctx, http.MethodPost, v.path("snooze"), map[string]int64{"until": seconds}, nil)
 }
 
-// Press clicks an element of a message, or selects e.Value in it. It returns when the app has acknowledged the action.
+// Press clicks an element of a message, or selects e.Value in it. Press returns when the app has acknowledged the
+// action.
 func (v Client) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)

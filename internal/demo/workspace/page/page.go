@@ -4,7 +4,7 @@
 //     again.
 //   - panes are the parts of the page: the strip of people, the sidebar, a channel, a thread, a modal.
 //   - blockkit draws blocks and their elements. Its files mrkdwn.js and markdown.js parse text, without a DOM.
-//   - widgets are elements that several panes use. Only widgets/dom.js makes elements. It never parses HTML.
+//   - widgets are elements that several panes use. Only widgets/dom.js makes elements. The script never parses HTML.
 package page
 
 import (

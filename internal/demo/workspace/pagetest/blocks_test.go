@@ -17,8 +17,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows. It looks for the text of
-// each on the page. If a new version of slack-go adds a kind, the test fails until there is a sample of that kind.
+// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows. TestEveryBlockIsDrawn looks
+// for the text of each on the page. If a new version of slack-go adds a kind, the test fails until there is a sample of
+// that kind.
 func TestEveryBlockIsDrawn(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	whole := messageSamples()
