@@ -1,4 +1,4 @@
-// Package archtest has the import rules of the project. It consists of tests only.
+// Package archtest has the import rules of the project. The package consists of tests only.
 //
 // These are the layers, from the bottom up: approvers; store and config; approvers/workflow; bot and agent;
 // agent/catalog; cmd. A package imports only lower layers, so bot and agent do not import each other. Only cmd selects

@@ -1,8 +1,8 @@
 // Package control lets a command run tasks in another process, over a Unix socket.
 //
 //   - The server serves only root and the user that runs the server. The socket is created with mode 0600, and the
-//     server asks the kernel which user connected. The client also asks the kernel which user answers. It sends nothing
-//     to a user that it does not trust.
+//     server asks the kernel which user connected. The client also asks the kernel which user answers. The client sends
+//     no data to a user that it does not trust.
 //   - If no process listens on a socket, the socket is replaced. A socket in use is never replaced.
 //   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
 //     ErrLost. In that case, the task may or may not have been done.

@@ -17,7 +17,7 @@ import (
 
 // Server runs tasks for connected clients.
 type Server struct {
-	// Do runs a task for a user of this machine, and writes its output to c.Out. It returns nil on success.
+	// Do runs a task for a user of this machine, and writes its output to c.Out. Do returns nil on success.
 	Do      func(ctx context.Context, uid int, c Call) *Failure
 	Version string
 	Log     *slog.Logger

@@ -2,7 +2,7 @@
 // displayed error, or to the last output of a process. The errors of libraries quote input, such as a form, an address
 // or a header. Therefore all text passes through this package last.
 //
-// It removes secrets that this process registered, and text that has the format of a known kind of secret.
+// The package removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
 
 import (
@@ -107,8 +107,8 @@ func Environ(environ []string) {
 // maxFile is the maximum size in bytes of a file with a secret.
 const maxFile = 64 << 10
 
-// file registers the content of a file. It ignores a file that can't be read, because the code that uses the file
-// reports the error.
+// file registers the content of a file. The function ignores a file that can't be read, because the code that uses the
+// file reports the error.
 func file(path string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return
@@ -140,7 +140,7 @@ func Error(err error) string {
 	return Text(err.Error())
 }
 
-// Writer returns a writer that removes secrets and writes the rest to w. It checks each write separately: loggers
+// Writer returns a writer that removes secrets and writes the rest to w. Writer checks each write separately: loggers
 // write one line at a time.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 

@@ -29,8 +29,8 @@ const (
 )
 
 // image writes the container image for Linux as an OCI layout in a .tar file. podman, docker, skopeo and crane can read
-// such a file. The image has no base image. It has only the program, Mozilla's root certificates, and the directories
-// that the program needs. The time zones are part of the program.
+// such a file. The image has no base image. The image has only the program, Mozilla's root certificates, and the
+// directories that the program needs. The time zones are part of the program.
 func (r *release) image() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range r.built {
@@ -147,8 +147,8 @@ func (r *release) root(b built) ([]byte, error) {
 	return out.Bytes(), tw.Close()
 }
 
-// roots returns Mozilla's root certificates as PEM, from the module that Go's authors keep up to date. It leaves out
-// roots that are trusted only under conditions, because a PEM file can't express such conditions.
+// roots returns Mozilla's root certificates as PEM, from the module that Go's authors keep up to date. The function
+// leaves out roots that are trusted only under conditions, because a PEM file can't express such conditions.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -28,7 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// scratch is a folder that all tests share. It is removed at the end.
+// scratch is a folder that all tests share. scratch is removed at the end.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -105,7 +105,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The software bill of materials is valid. It has every module of the program with the module's licence.
+// The software bill of materials is valid. The bill has every module of the program with the module's licence.
 func TestBill(t *testing.T) {
 	f, err := os.Open(one(t, "sbom.cdx.json"))
 	if err != nil {
@@ -436,8 +436,8 @@ func start(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// says waits for a line that matches a regular expression, and returns the expression's group. It also checks earlier
-// lines.
+// says waits for a line that matches a regular expression, and returns the expression's group. The function also checks
+// earlier lines.
 func (s *started) says(pattern string) string {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)

@@ -10,8 +10,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes the software bill of materials in the JSON format of CycloneDX. It lists every module in the programs,
-// with the module's licences and its hash from go.sum.
+// bill writes the software bill of materials in the JSON format of CycloneDX. The function lists every module in the
+// programs, with the module's licences and its hash from go.sum.
 func (r *release) bill() error {
 	bom := cyclonedx.NewBOM()
 	bom.SerialNumber = "urn:uuid:" + uuidOf(r.version+" "+r.commit)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// source is the commit that is released. It is in a clone of its own, so that files that are not committed can't get
-// into a release.
+// source is the commit that is released. source is in a clone of its own, so that files that are not committed can't
+// get into a release.
 type source struct {
 	dir     string
 	commit  string

@@ -1,6 +1,6 @@
-// Package fakegateway is a fake gateway for tests of the gateway's callers. It has no policy and no people: the test
-// itself decides requests. Each request and each answer is checked against the gateway's OpenAPI description. Therefore
-// both the tested caller and the fake follow the contract.
+// Package fakegateway is a fake gateway for tests of the gateway's callers. The fake gateway has no policy and no
+// people: the test itself decides requests. Each request and each answer is checked against the gateway's OpenAPI
+// description. Therefore both the tested caller and the fake follow the contract.
 package fakegateway
 
 import (

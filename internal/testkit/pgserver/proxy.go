@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server. It counts round trips, cuts connections, and disturbs the network.
+// Proxy stands between a client and a server. Proxy counts round trips, cuts connections, and disturbs the network.
 type Proxy struct {
 	Trips  atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
 	Deafen atomic.Bool  // notifications (NOTIFY) are lost
@@ -50,7 +50,7 @@ type Network struct {
 	Delay      time.Duration // of each round trip
 }
 
-// NewProxy starts a proxy to a server. It runs until the test ends.
+// NewProxy starts a proxy to a server. NewProxy runs until the test ends.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	direct, err := url.Parse(s.TCP(""))
