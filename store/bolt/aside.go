@@ -63,8 +63,8 @@ func (t *tx) undecodable(in bucket, id string) bool {
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
 }
 
-// leaveIndex removes a record's rows from an index. It searches the whole index, because the list of the rows is in the
-// record's header, and the header can't be read.
+// leaveIndex removes a record's rows from an index. leaveIndex searches the whole index, because the list of the rows
+// is in the record's header, and the header can't be read.
 func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	var keys [][]byte
 	for k, v := range t.rows.sound(index, nil, nil) {

@@ -74,8 +74,8 @@ func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord,
 	return approvers.AuditRecord{}, damaged
 }
 
-// recordOf reads a record with its stored hash. It does not check the hash against the bytes. Verification makes that
-// check.
+// recordOf reads a record with its stored hash. recordOf does not check the hash against the bytes. Verification makes
+// that check.
 func recordOf(k, v []byte) (approvers.AuditRecord, error) {
 	x := auditRow(k, v)
 	if x.Lost() {

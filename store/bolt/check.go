@@ -16,8 +16,8 @@ import (
 // maxFaults limits the number of faults that one check reports.
 const maxFaults = 20
 
-// Check verifies the pages of bbolt, and every audit chain with its payloads. It also verifies that records and index
-// rows agree. Writers wait only while the pages are verified.
+// Check verifies the pages of bbolt, and every audit chain with its payloads. Check also verifies that records and
+// index rows agree. Writers wait only while the pages are verified.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
 		return err

@@ -4,8 +4,8 @@ import (
 	"countersign/approvers"
 )
 
-// audit verifies every chain with its payloads, and that the records and the journal agree. It does not verify the
-// signatures of the heads, because that needs the key.
+// audit verifies every chain with its payloads, and that the records and the journal agree. The function does not
+// verify the signatures of the heads, because that needs the key.
 func (c *checker) audit() {
 	var prev approvers.AuditRow
 	records := uint64(0)

@@ -42,13 +42,13 @@ func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	return stored[:n:n], binary.BigEndian.Uint32(stored[n:]) == checksum(in, key, stored[:n])
 }
 
-// schemaSum returns the checksum of the schema version. A store whose rows have checksums also has this sum. It detects
-// a damaged version number.
+// schemaSum returns the checksum of the schema version. A store whose rows have checksums also has this sum. The sum
+// detects a damaged version number.
 func schemaSum(version int) []byte {
 	return withChecksum(0, schemaKey, []byte(strconv.Itoa(version)))
 }
 
-// putSchema writes the current schema version. It is called after all rows have their checksum.
+// putSchema writes the current schema version. putSchema is called after all rows have their checksum.
 func putSchema(root *bbolt.Bucket) error {
 	if err := root.Put(sumKey, schemaSum(schema)); err != nil {
 		return err

@@ -25,8 +25,8 @@ type Usage struct {
 // compactSuffix is part of the name of a compacted copy, until the copy replaces the store.
 const compactSuffix = ".compacted-"
 
-// compactRoom is the number of bytes of rows that one transaction copies. It is limited because bbolt keeps the changes
-// of a transaction in memory.
+// compactRoom is the number of bytes of rows that one transaction copies. The number is limited because bbolt keeps the
+// changes of a transaction in memory.
 const compactRoom = 16 << 20
 
 // Compact rewrites a store without the free space of its file, and replaces the file. No process may have the store

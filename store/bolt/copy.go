@@ -39,8 +39,8 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until is a writer that fails once its context has ended. It keeps the error of a failed write, because bbolt keeps
-// only the error's text.
+// until is a writer that fails once its context has ended. The writer keeps the error of a failed write, because bbolt
+// keeps only the error's text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

@@ -61,7 +61,8 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly receives a copy. It calls between before each piece, so that a test can write to the store during the copy.
+// slowly receives a copy. The writer calls the function between before each piece, so that a test can write to the
+// store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()

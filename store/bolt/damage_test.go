@@ -39,7 +39,7 @@ func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	return flips, pages, seed
 }
 
-// wreck damages one byte or one page of a file. It returns a description of the damage.
+// wreck damages one byte or one page of a file. The function returns a description of the damage.
 func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	if !page {

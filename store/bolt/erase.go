@@ -59,7 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows that start with a prefix. It returns at most as many rows as the eraser may still delete.
+// some returns rows that start with a prefix. The function returns at most as many rows as the eraser may still delete.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {

@@ -17,9 +17,9 @@ import (
 	"countersign/store"
 )
 
-// examination checks a file's pages without bbolt, because bbolt does not validate pages. It verifies the position of
-// each element on its page, the order of the keys, the checksum of every row, and that every page is either used once
-// or free. An examination detects every changed bit that has an effect.
+// examination checks a file's pages without bbolt, because bbolt does not validate pages. examination verifies the
+// position of each element on its page, the order of the keys, the checksum of every row, and that every page is either
+// used once or free. An examination detects every changed bit that has an effect.
 type examination struct {
 	ctx  context.Context
 	file io.ReaderAt

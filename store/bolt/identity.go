@@ -17,8 +17,9 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. It detects when the file is no longer at its path, and
-// when another program has written to the file. The check takes about five microseconds and runs before every commit.
+// identity identifies the file that a store was opened from. identity detects when the file is no longer at its path,
+// and when another program has written to the file. The check takes about five microseconds and runs before every
+// commit.
 type identity struct {
 	path   string
 	opened fs.FileInfo
@@ -170,8 +171,8 @@ func (id *identity) overwritten(how string) error {
 		"Put a backup in its place", store.ErrDamaged, id.path, how)
 }
 
-// committed records the first two pages after a commit. It returns an error if another program wrote to the file during
-// the commit.
+// committed records the first two pages after a commit. The function returns an error if another program wrote to the
+// file during the commit.
 func (id *identity) committed(tx int) error {
 	now, err := id.read()
 	if err != nil {
@@ -192,8 +193,9 @@ func (id *identity) committed(tx int) error {
 
 func (id *identity) close() error { return id.file.Close() }
 
-// InPlace checks that the file at the store's path is the open one, and that only this process has written to it. It
-// returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to the file.
+// InPlace checks that the file at the store's path is the open one, and that only this process has written to it.
+// InPlace returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to
+// the file.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err

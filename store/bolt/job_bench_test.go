@@ -193,8 +193,8 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked makes people send n messages, each in its own thread, and begins the model's work on each message. It returns
-// the turns.
+// asked makes people send n messages, each in its own thread, and begins the model's work on each message. The function
+// returns the turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told

@@ -86,6 +86,6 @@ func keyable(what, s string) error {
 	return nil
 }
 
-// maxKeyPart is the maximum length of a part of a key. It keeps a key of several fully escaped parts below bbolt's
-// limit.
+// maxKeyPart is the maximum length of a part of a key. The limit keeps a key of several fully escaped parts below
+// bbolt's limit.
 const maxKeyPart = bbolt.MaxKeySize / 16

@@ -417,8 +417,8 @@ func (s *salvage) messages() {
 	})
 }
 
-// history rebuilds the journal from the records. It marks a record that is missing, but that the journal names. Pruned
-// chains have no rows.
+// history rebuilds the journal from the records. The function marks a record that is missing, but that the journal
+// names. Pruned chains have no rows.
 func (s *salvage) history() {
 	s.misplaced()
 	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain

@@ -176,8 +176,8 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	return db, file, err
 }
 
-// cutOff returns an error if a file has fewer pages than its last commit says. It returns nil if the number of pages
-// can't be determined.
+// cutOff returns an error if a file has fewer pages than its last commit says. cutOff returns nil if the number of
+// pages can't be determined.
 func cutOff(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

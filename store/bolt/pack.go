@@ -106,7 +106,8 @@ var unpacker = func() *zstd.Decoder {
 
 var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), cardDictionary) }}
 
-// pack appends to b the stored form of a row's value. It returns false if the value should be stored unchanged.
+// pack appends to b the stored form of a row's value. The function returns false if the value should be stored
+// unchanged.
 func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 	if packings[in].rows == noRows || len(value)-keptOf(in, value) < packFrom {
 		return b, false
@@ -134,7 +135,7 @@ func compress(b []byte, in bucket, value []byte) []byte {
 	return with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
 }
 
-// Unpack returns the value of a row. It is for code that reads a file without [Open]. Its arguments are the row's
+// Unpack returns the value of a row. Unpack is for code that reads a file without [Open]. Its arguments are the row's
 // bucket, and the row's bytes without the checksum.
 func Unpack(name string, stored []byte) ([]byte, error) {
 	in := bucket(slices.Index(bucketNames[:], name))
@@ -181,7 +182,7 @@ func keptOf(in bucket, value []byte) int {
 	return 0
 }
 
-// numbersOf returns the version and the birth number of a stored record. It returns zeros if they can't be read.
+// numbersOf returns the version and the birth number of a stored record. numbersOf returns zeros if they can't be read.
 func numbersOf(stored []byte) (version, birth uint64) {
 	if len(stored) > 0 && stored[0] == packedRecord {
 		stored = stored[1:]
@@ -213,8 +214,8 @@ func valueOf(in bucket, stored []byte) []byte {
 
 var bodyField = []byte(`"body":"`)
 
-// splitBody returns a rendering's record without its text, then a line break and the bytes of the text. It returns nil
-// if joinBody could not restore the record exactly.
+// splitBody returns a rendering's record without its text, then a line break and the bytes of the text. splitBody
+// returns nil if joinBody could not restore the record exactly.
 func splitBody(js []byte) []byte {
 	head, rest, _ := bytes.Cut(js, bodyField)
 	text, tail, _ := bytes.Cut(rest, []byte(`"`))

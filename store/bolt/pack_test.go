@@ -184,7 +184,7 @@ func TestClosedRecordsArePacked(t *testing.T) {
 	}
 }
 
-// A store of an earlier version can be opened. It has its old contents, and passes the check.
+// A store of an earlier version can be opened. The store has its old contents, and passes the check.
 func TestEarlierStores(t *testing.T) {
 	for _, version := range []int{5, 6, 7, 9} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { testEarlierStore(t, fmt.Sprintf("testdata/schema%d.db.gz", version)) })

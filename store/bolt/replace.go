@@ -58,7 +58,7 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 // copySuffix is part of the name of a copy, until the copy replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies left by a killed process. It keeps recent copies, because they may still be in use.
+// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because they may still be in use.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)

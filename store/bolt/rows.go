@@ -37,7 +37,8 @@ type recordID struct {
 	id string
 }
 
-// known is the current state of a record. It saves looking up and decoding the record when a closure reads it again.
+// known is the current state of a record. The stored state saves looking up and decoding the record when a closure
+// reads it again.
 type known struct {
 	row    []byte
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
@@ -304,9 +305,9 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan iterates over the rows whose keys start with prefix, in ascending order. It begins with the first key at or
-// above from. If from is nil, scan iterates over all rows with the prefix. Like get, it panics if a row is damaged. The
-// bucket must not be written to during the iteration.
+// scan iterates over the rows whose keys start with prefix, in ascending order. The function begins with the first key
+// at or above from. If from is nil, scan iterates over all rows with the prefix. Like get, it panics if a row is
+// damaged. The bucket must not be written to during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
 		r.note(damaged)
@@ -314,14 +315,14 @@ func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	})
 }
 
-// sound is like scan, but reports damaged rows and skips them. It is for lists of independent rows.
+// sound is like scan, but reports damaged rows and skips them. The function is for lists of independent rows.
 func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// back iterates over the rows whose keys start with prefix, in descending order. It begins with the last key below
-// from. If from is nil, back iterates over all rows with the prefix. prefix ends with a text part. back reports damaged
-// rows and skips them. The bucket must not be written to during the iteration.
+// back iterates over the rows whose keys start with prefix, in descending order. The function begins with the last key
+// below from. If from is nil, back iterates over all rows with the prefix. prefix ends with a text part. back reports
+// damaged rows and skips them. The bucket must not be written to during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
@@ -363,7 +364,8 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 }
 
 // asStored iterates over the rows of a bucket as stored, from the first key at or above from. If from is nil, it
-// iterates over all rows. It reports damaged rows, and also yields them, marked as not sound. It is for verification.
+// iterates over all rows. asStored reports damaged rows, and also yields them, marked as not sound. asStored is for
+// verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)

@@ -95,7 +95,7 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	return errors.Join(err, s.Close())
 }
 
-// holes reads a file in which pages may be missing or unreadable. It returns zeros for such pages.
+// holes reads a file in which pages may be missing or unreadable. The reader returns zeros for such pages.
 type holes struct{ file io.ReaderAt }
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -568,7 +568,8 @@ func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	})
 }
 
-// wanted removes the timers of missing records. It also sets a missing timer if a record would otherwise wait for ever.
+// wanted removes the timers of missing records. The function also sets a missing timer if a record would otherwise wait
+// for ever.
 func (s *salvage) wanted() {
 	has := map[string]bool{}
 	var gone []store.Timer

@@ -107,7 +107,7 @@ func phraseOf(code byte) string {
 	return ""
 }
 
-// phraseAt returns the code of the longest phrase at the start of b. It returns 0 if b starts with no phrase.
+// phraseAt returns the code of the longest phrase at the start of b. phraseAt returns 0 if b starts with no phrase.
 func phraseAt(b []byte) byte {
 	if b[0] != 0 && b[0] != '"' && b[0] != '{' {
 		return 0
@@ -185,8 +185,8 @@ func isDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// digitsAt returns the number of hexadecimal digits at the start of b. It counts at most one digit more than a hash
-// has.
+// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one digit more than a
+// hash has.
 func digitsAt(b []byte) int {
 	for i, c := range b[:min(len(b), hashDigits+1)] {
 		if ('0' > c || c > '9') && ('a' > c || c > 'f') {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Store is an open file. It is safe for concurrent use.
+// Store is an open file. Store is safe for concurrent use.
 type Store struct {
 	db       *bbolt.DB
 	writer   *writer
@@ -83,7 +83,7 @@ func (s *Store) begin() (btx *bbolt.Tx, err error) {
 }
 
 // Stalled returns how long the current write transaction has been running. If there is no transaction, Stalled returns
-// 0. It never blocks.
+// 0. Stalled never blocks.
 func (s *Store) Stalled() time.Duration { return s.writer.stalled() }
 
 // Broken returns a channel that is closed when the store has stopped: see store.ErrCommitUnknown. After that, no write

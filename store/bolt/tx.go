@@ -56,7 +56,7 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
-// listSound is like listTo, for lists of independent rows. It reports rows that can't be read, and skips them.
+// listSound is like listTo, for lists of independent rows. listSound reports rows that can't be read, and skips them.
 func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error) {
 	var out []T
 	for k, v := range r.sound(in, prefix, nil) {
@@ -73,7 +73,7 @@ func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error)
 	return out, nil
 }
 
-// every reads all records of the bucket by id. It reports records that can't be read, and skips them.
+// every reads all records of the bucket by id. The function reports records that can't be read, and skips them.
 func (t *table[T]) every(r *rows) ([]T, error) {
 	var out []T
 	for id, v := range r.sound(t.in, nil, nil) {

@@ -50,8 +50,8 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites. It is limited, because
-// bbolt keeps the changes of a transaction in memory.
+// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites. The number is limited,
+// because bbolt keeps the changes of a transaction in memory.
 const upgradeMargin = 8 << 20
 
 // upgrade converts an older store to the current layout:
@@ -147,8 +147,8 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at a bucket and a key. It returns where the next transaction continues;
-// nil if every row has a checksum.
+// checksums adds checksums to rows, starting at a bucket and a key. The function returns where the next transaction
+// continues; nil if every row has a checksum.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
@@ -264,8 +264,8 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the new form of an old rendering. It returns nil if the rendering stays unchanged: because nobody could
-// decide from it, because it was already converted, or because it can't be read (the check reports that).
+// shows returns the new form of an old rendering. The function returns nil if the rendering stays unchanged: because
+// nobody could decide from it, because it was already converted, or because it can't be read (the check reports that).
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
