@@ -207,7 +207,8 @@ func (f *callFixture) work() (stop func()) {
 	return stop
 }
 
-// think does the model's part of a turn. It makes first the call and, after the result of the call, the answer.
+// think does the model's part of a turn. The function makes first the call and, after the result of the call, the
+// answer.
 func (f *callFixture) think(ctx context.Context, turn string) error {
 	var asked bool
 	err := f.store.View(ctx, func(x store.Reader) error {

@@ -221,8 +221,8 @@ func (c *checker) people() error {
 	}))
 }
 
-// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. It does not
-// verify the signatures of the heads, which needs the key.
+// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. The function
+// does not verify the signatures of the heads, which needs the key.
 func (c *checker) audit() error {
 	type place struct {
 		chain string

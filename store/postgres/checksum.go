@@ -17,8 +17,8 @@ import (
 
 // Each row with a record has a checksum over its table, its key and its record. A row that does not match its checksum
 // is never read as valid: a reader of this row gets a *store.DamagedError that names the row. All other rows stay
-// readable. The checksum detects mistakes and faults. It does not stop an attacker, who can compute a checksum. Against
-// attackers, the records that permit a run are compared with the history.
+// readable. The checksum detects mistakes and faults. The checksum does not stop an attacker, who can compute a
+// checksum. Against attackers, the records that permit a run are compared with the history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -149,13 +149,13 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// The pace of an inspection. It pauses between pages, so that other transactions can use the server alone.
+// The pace of an inspection. An inspection pauses between pages, so that other transactions can use the server alone.
 const (
 	inspectPage  = 200
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record, including those of the history, in small transactions. It records the damage that it
+// Inspect reads every record, including those of the history, in small transactions. Inspect records the damage that it
 // finds.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {

@@ -122,8 +122,8 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// EachReadable is EachRow for a damaged store. It leaves out damaged rows. For each damaged row it calls lost, with the
-// row and the id of the record that the row belongs to.
+// EachReadable is EachRow for a damaged store. EachReadable leaves out damaged rows. For each damaged row it calls
+// lost, with the row and the id of the record that the row belongs to.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}

@@ -1,12 +1,12 @@
-// Package postgres keeps Countersign's durable state in a PostgreSQL database. It implements the contract of package
-// store over jackc/pgx, and has these properties:
+// Package postgres keeps Countersign's durable state in a PostgreSQL database. The package implements the contract of
+// package store over jackc/pgx, and has these properties:
 //   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
 //     Several rules read rows that they do not write: a budget sums counters, a claim reads the pause, and a call looks
 //     for a grant. With repeatable read, two such closures could each be right alone and wrong together. Each rule
 //     would then need a lock, and a programmer could forget the lock. The price of serializable transactions is that a
 //     closure may run again (40001, 40P01), sometimes only because rows are neighbours in an index. From the fourth run
 //     on, a closure runs alone in its process.
-//   - A View is one repeatable-read snapshot, read only. It takes no locks.
+//   - A View is one repeatable-read snapshot, read only. A View takes no locks.
 //   - A transaction sends nothing before its first read. Writes are gathered, and sent together with the COMMIT in one
 //     round trip. All transactions send their writes in the same order, so that they don't deadlock. If a read depends
 //     on gathered writes, the transaction makes these writes in a savepoint, and rolls back to the savepoint in the

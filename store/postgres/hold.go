@@ -21,8 +21,8 @@ type hold struct {
 	wg     sync.WaitGroup
 }
 
-// holdClass is the first half of our advisory lock's key. It distinguishes our lock from the locks of other programs.
-// The second half of the key is the schema.
+// holdClass is the first half of our advisory lock's key. holdClass distinguishes our lock from the locks of other
+// programs. The second half of the key is the schema.
 const holdClass = 0x43534e
 
 const (

@@ -38,8 +38,8 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads the records of an id that the rest of a SELECT finds. It also returns the damage of the records that it
-// can't read.
+// list reads the records of an id that the rest of a SELECT finds. The function also returns the damage of the records
+// that it can't read.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)

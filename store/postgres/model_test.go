@@ -22,8 +22,8 @@ var (
 	spinStates = regexp.MustCompile(`(\d+) states, stored`)
 )
 
-// spin runs the program Spin, which searches all states of the model. It returns Spin's report. The search ends at the
-// first error.
+// spin runs the program Spin, which searches all states of the model. The function returns Spin's report. The search
+// ends at the first error.
 func spin(t *testing.T, defines ...string) string {
 	t.Helper()
 	program := testkit.RequireProgram(t, "spin", "the model of claims", testkit.InstallSpin)

@@ -250,7 +250,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection outside of the pool. It tries each address for at most connect_timeout.
+// connect makes a connection outside of the pool. The function tries each address for at most connect_timeout.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	to := c.pool.ConnConfig.Copy()
 	c.server.order(to)
@@ -262,8 +262,8 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare looks at the server and the tables, and makes or changes the tables as the options say. It returns the rights
-// of the role.
+// prepare looks at the server and the tables, and makes or changes the tables as the options say. The function returns
+// the rights of the role.
 func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -450,7 +450,7 @@ type process struct {
 	kept bool   // the session has the setting that sameSession has made
 }
 
-// processOf returns the server process of a connection. It uses no prepared statements.
+// processOf returns the server process of a connection. processOf uses no prepared statements.
 func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	row, err := onlyRow(ctx, conn, "SELECT pid, query_start, current_setting('countersign.session', true) FROM pg_stat_activity WHERE pid = pg_backend_pid()")
 	if err == nil {
@@ -459,8 +459,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. It returns the server process of the other connection, and
-// the time at which the last statement of p began.
+// fromOutside begins a transaction over another connection. fromOutside returns the server process of the other
+// connection, and the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
 	if err != nil {

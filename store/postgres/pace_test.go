@@ -19,8 +19,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaEnv is an environment variable. It makes TestReplicaProcess a replica on the database whose URL is in the
-// variable.
+// replicaEnv is an environment variable. The variable makes TestReplicaProcess a replica on the database whose URL is
+// in the variable.
 const replicaEnv = "COUNTERSIGN_TEST_REPLICA"
 
 // TestReplicaProcess is a replica in a process of its own. TestTakeover kills this process.

@@ -62,11 +62,11 @@ const (
 // up the claim again after drainAgain.
 const drainAgain = 10
 
-// maxTake is how often a replica tries to take claims after one heartbeat. It tries again if other replicas take claims
-// at the same time.
+// maxTake is how often a replica tries to take claims after one heartbeat. The replica tries again if other replicas
+// take claims at the same time.
 const maxTake = 5
 
-// Replica is this process, as one of the processes that work on a database. It is safe for concurrent use.
+// Replica is this process, as one of the processes that work on a database. Replica is safe for concurrent use.
 type Replica struct {
 	store *Store
 	opts  ReplicaOptions
@@ -170,8 +170,8 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the lease is valid by the replica's own clocks. It must be valid by the monotonic clock and by
-// the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
+// leased reports whether the lease is valid by the replica's own clocks. The lease must be valid by the monotonic clock
+// and by the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
@@ -234,7 +234,7 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// fenced forgets claims. It is called after a transaction found that another replica has the claims.
+// fenced forgets claims. The function is called after a transaction found that another replica has the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -441,8 +441,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// adopt extends the lease by the replica's own clock. It sets the replica's claims to the claims that the heartbeat
-// read.
+// adopt extends the lease by the replica's own clock. The function sets the replica's claims to the claims that the
+// heartbeat read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -496,7 +496,7 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// giveUp releases claims beyond the replica's portion. It releases only claims without work.
+// giveUp releases claims beyond the replica's portion. giveUp releases only claims without work.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	release := r.excess(seen)
 	if len(release) == 0 {
@@ -542,8 +542,8 @@ func (r *Replica) excess(seen beheld) (release []string) {
 	return release
 }
 
-// take takes free claims, up to the replica's portion, and removes dead replicas from the table. It reports whether
-// there was anything to do.
+// take takes free claims, up to the replica's portion, and removes dead replicas from the table. The function reports
+// whether there was anything to do.
 func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
 	r.mu.Lock()
 	lacks := r.portion(seen) - len(r.held)
@@ -597,7 +597,7 @@ func (r *Replica) Leave() {
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
 
 // Visit returns a Replica for a process that works on the database beside the replicas, such as a command. This process
-// has no shares. It only tells the replicas about its commits.
+// has no shares. This process only tells the replicas about its commits.
 func (s *Store) Visit() store.Replica { return visitor{s} }
 
 // visitor is a process without claims.

@@ -640,8 +640,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	add()
 	await(t, "the next takes over from today's", hasAll(b))
 	a.stop()
-	// Today's program also starts on the newer tables. It does not complain about the tables and functions that it does
-	// not know.
+	// Today's program also starts on the newer tables. Today's program does not complain about the tables and functions
+	// that it does not know.
 	c := work(t, asBot(name), o("c, today"), done)
 	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
 		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())

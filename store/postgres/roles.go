@@ -71,8 +71,8 @@ func (r Rights) Remedy() string {
 	return "as the owner of the tables, run: " + strings.Join(r.excess, " ")
 }
 
-// Rights compares the rights of the store's role with the rights that the bot needs. It uses the rights that the role
-// had when the store was opened.
+// Rights compares the rights of the store's role with the rights that the bot needs. Rights uses the rights that the
+// role had when the store was opened.
 func (s *Store) Rights() Rights { return s.rights }
 
 // ReadRights compares the rights of the role in the address with the rights that the bot needs.

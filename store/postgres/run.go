@@ -299,7 +299,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 	return n, err
 }
 
-// returning is like exec, for a statement that returns one text for each row. It returns these texts.
+// returning is like exec, for a statement that returns one text for each row. The function returns these texts.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	err = r.change(rows(sql, args, func(found pgx.Rows) error {
 		var s string

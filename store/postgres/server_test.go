@@ -218,7 +218,8 @@ END $$`)
 	return err
 }
 
-// through starts a proxy. It returns the proxy, and the address by which the database is reached through the proxy.
+// through starts a proxy. The function returns the proxy, and the address by which the database is reached through the
+// proxy.
 func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	t.Helper()
 	begin(t)

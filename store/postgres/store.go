@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Store is an open database. It is safe for concurrent use.
+// Store is an open database. Store is safe for concurrent use.
 type Store struct {
 	config  *config
 	rights  Rights // of its role
@@ -273,9 +273,9 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-// renew replaces the connections of the pool. It is called after a connection was lost, because other connections may
-// have been lost at the same moment. The lost connection was made at the given time. If the connections of the pool
-// were replaced after that time, renew does nothing.
+// renew replaces the connections of the pool. The function is called after a connection was lost, because other
+// connections may have been lost at the same moment. The lost connection was made at the given time. If the connections
+// of the pool were replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (r *run) lookUpChain(chain string) queryable {
 }
 
 // lookUpRequest reads a request with its timers, its history, its call, and the messages that show the request or its
-// turn. It also reads whether anybody watches a Home tab.
+// turn. lookUpRequest also reads whether anybody watches a Home tab.
 func (r *run) lookUpRequest(id string) error {
 	var messages []store.OutboxMessage
 	watched := false

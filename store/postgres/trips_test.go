@@ -16,8 +16,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// TestRoundTrips counts on the network connection how often each part of a call waits for the database. It fails if a
-// transaction needs another round trip.
+// TestRoundTrips counts on the network connection how often each part of a call waits for the database. TestRoundTrips
+// fails if a transaction needs another round trip.
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)

@@ -8,7 +8,7 @@ import (
 )
 
 // Stalled returns how long the oldest running transaction has been running. If there is no transaction, Stalled returns
-// 0. It never blocks for long.
+// 0. Stalled never blocks for long.
 func (s *Store) Stalled() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
