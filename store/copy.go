@@ -69,7 +69,7 @@ type Filling interface {
 	Written() int
 }
 
-// Mark says how far a copy has come. It has the number of rows that are written, and a hash over these rows. The zero
+// Mark says how far a copy has come. Mark has the number of rows that are written, and a hash over these rows. The zero
 // value is the beginning. A backend writes the mark together with the rows.
 type Mark struct {
 	Rows int

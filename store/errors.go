@@ -43,7 +43,7 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }
 
-// IgnoreNotFound returns nil for ErrNotFound. It returns other errors unchanged.
+// IgnoreNotFound returns nil for ErrNotFound. IgnoreNotFound returns other errors unchanged.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -95,7 +95,7 @@ type Reader interface {
 	// Renderings lists the posted versions of an outbox message by Post.
 	Renderings(message string) ([]Rendering, error)
 
-	// Audit lists a chain's records by Seq. It skips damaged records, and returns a *DamagedError for each damaged
+	// Audit lists a chain's records by Seq. Audit skips damaged records, and returns a *DamagedError for each damaged
 	// record, joined.
 	Audit(chain string) ([]approvers.AuditRecord, error)
 	// AuditHead returns a chain's last record, or ErrNotFound if the chain does not exist.
@@ -103,7 +103,7 @@ type Reader interface {
 	// AuditChains lists the ids of chains in ascending order, after the given id.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
-	// AuditRow returns a record as stored, without its payload. It returns damaged records too.
+	// AuditRow returns a record as stored, without its payload. AuditRow returns damaged records too.
 	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
 	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows are
 	// included, so that tampering can be found. The bytes passed to fn are valid until the transaction ends.
@@ -162,7 +162,7 @@ type Tx interface {
 	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
-	// ClearTimer removes a timer. It returns no error if the timer does not exist.
+	// ClearTimer removes a timer. ClearTimer returns no error if the timer does not exist.
 	ClearTimer(kind TimerKind, ref string) error
 
 	PutInbox(Inbox) error
@@ -179,9 +179,9 @@ type Tx interface {
 	// AppendAudit writes a linked record and its payload (nil: none). If the record does not follow the chain's head,
 	// the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
-	// ErasePayloads deletes payloads of a chain and returns their Seqs. It deletes the payloads of the records in only,
-	// or all if only is empty. The records and their hashes stay. The caller records the erasure in the audit: see
-	// approvers.Erasure.
+	// ErasePayloads deletes payloads of a chain and returns their Seqs. ErasePayloads deletes the payloads of the
+	// records in only, or all if only is empty. The records and their hashes stay. The caller records the erasure in
+	// the audit: see approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
 	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the
 	// records stay. The caller records the pruning in the audit: see approvers.Pruning.

@@ -121,9 +121,9 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
 }
 
-// take starts a timer's handler and reports whether it did. It does not start the handler if the timer or its lane is
-// being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth
-// is false, or another replica has the timer's share. The caller holds p.mu.
+// take starts a timer's handler and reports whether it did. The function does not start the handler if the timer or its
+// lane is being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not
+// ready, Worth is false, or another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false

@@ -67,7 +67,7 @@ type Options struct {
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 
-// Runner runs timers when they fall due. It is safe for concurrent use.
+// Runner runs timers when they fall due. Runner is safe for concurrent use.
 type Runner struct {
 	Options
 	wakeups   wakeups
@@ -100,8 +100,8 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
 }
 
-// A worker sleeps until the next timer of its kind is due. It is woken when a timer of its kind is set. The next two
-// values are the longest sleeps.
+// A worker sleeps until the next timer of its kind is due. The worker is woken when a timer of its kind is set. The
+// next two values are the longest sleeps.
 const (
 	poll = time.Second      // while timers can become ready without a wake-up: see quiet
 	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
@@ -229,7 +229,7 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
-// cantReach logs that the database does not answer. It logs the first time, and then every few minutes.
+// cantReach logs that the database does not answer. cantReach logs the first time, and then every few minutes.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -256,8 +256,8 @@ type torn struct {
 	away time.Time // time of the last log message that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers that were read. It returns when sleep is over, or when there may be new timers to read and
-// a worker is free to handle them.
+// workOff handles the timers that were read. workOff returns when sleep is over, or when there may be new timers to
+// read and a worker is free to handle them.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()

@@ -74,7 +74,7 @@ func (r *Runner) Wake() {
 // setBy is the smallest change of the system clock that wakes the workers.
 const setBy = 100 * time.Millisecond
 
-// watchClock wakes all workers when the clock was set. It also probes a disk that is full.
+// watchClock wakes all workers when the clock was set. watchClock also probes a disk that is full.
 func (r *Runner) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -150,7 +150,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	return idle && r.handling.Load() == 0, err
 }
 
-// Reread reads a timer again. It reports whether the timer still has the same due time.
+// Reread reads a timer again. Reread reports whether the timer still has the same due time.
 func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
 	cur, err := r.Timer(t.Kind, t.Ref)
 	return cur, err == nil && cur.Due.Equal(t.Due), store.IgnoreNotFound(err)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// codec converts values of one type to JSON and back. It is built once for each record type from the type's fields and
-// their json tags. A codec supports only the types that records need, so it is several times faster than a general
+// codec converts values of one type to JSON and back. codec is built once for each record type from the type's fields
+// and their json tags. A codec supports only the types that records need, so it is several times faster than a general
 // codec. Speed matters because storing a decision spends most of its time here. Building a codec for an unsupported
 // type panics, so every test would fail.
 type codec struct {

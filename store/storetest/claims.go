@@ -139,7 +139,8 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch checks continuously that no two replicas have the same share. It stops when the returned function is called.
+// watch checks continuously that no two replicas have the same share. The function stops when the returned function is
+// called.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup

@@ -24,7 +24,7 @@ type Backend struct {
 	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
-// RunCopies copies stores to another backend and back. It tests that the copy has all rows of the original.
+// RunCopies copies stores to another backend and back. RunCopies tests that the copy has all rows of the original.
 func RunCopies(t *testing.T, from, to Backend) {
 	runAll(t, from.Fresh, map[string]func(*harness){
 		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },

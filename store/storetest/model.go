@@ -23,7 +23,7 @@ var (
 	grants     = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
-// step is one operation with its drawn arguments. It runs on the backend and on the model, and returns its results.
+// step is one operation with its drawn arguments. step runs on the backend and on the model, and returns its results.
 type step struct {
 	name string
 	run  func(store.Tx) (any, error)
@@ -31,8 +31,8 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs random transactions on the backend and on a model in memory. It compares the results of each step, and all
-// data after each transaction. From time to time it closes and reopens the store.
+// model runs random transactions on the backend and on a model in memory. The function compares the results of each
+// step, and all data after each transaction. From time to time it closes and reopens the store.
 func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, h.fresh(h.T), false)

@@ -27,8 +27,8 @@ func entries(r store.Reader, from uint64, limit int) ([]string, error) {
 	return ids(list, func(e approvers.JournalEntry) string { return fmt.Sprint(e.Leaf, " ", e.Chain, " ", e.Seq) }), err
 }
 
-// journal: the journal has one entry for each record, in the order of the appends. It has no entry for an undone
-// append.
+// journal: the journal has one entry for each record, in the order of the appends. The journal has no entry for an
+// undone append.
 func journal(h *harness) {
 	h.write(append1("b", "1"), append1("a", "2"), append1("b", "3"))
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(append1("c", "never")(tx), errMine) })

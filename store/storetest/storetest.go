@@ -1,9 +1,9 @@
-// Package storetest is the conformance suite that every backend of package store passes. It depends only on the
+// Package storetest is the conformance suite that every backend of package store passes. The suite depends only on the
 // contract.
 //
-// A backend that passes the suite keeps every record complete, and orders every list as the contract says. It guards
-// versions, and undoes only the writes of failed closures. All of this also holds if the store is closed and reopened
-// after each transaction. The store's own check runs after every test.
+// A backend that passes the suite keeps every record complete, and orders every list as the contract says. Such a
+// backend guards versions, and undoes only the writes of failed closures. All of this also holds if the store is closed
+// and reopened after each transaction. The store's own check runs after every test.
 package storetest
 
 import (
