@@ -219,8 +219,8 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// Some changes don't affect a tool's definition and don't block the tool. These are changes of its position in the
-// list, of the list's pages, of other tools, and of spaces between tokens.
+// Some changes don't affect a tool's definition and don't block the tool. Such changes are changes of its position in
+// the list, of the list's pages, of other tools, and of spaces between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})

@@ -35,8 +35,8 @@ func outcomeOf(err error) outcome {
 
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
-// TestHostileServers checks that the calls of a hostile server end in time. Their outcomes claim no more than is known.
-// Memory and goroutines stay limited, and another, correct server can be called all the time.
+// TestHostileServers checks that the calls of a hostile server end in time. The outcomes of these calls claim only
+// known facts. Memory and goroutines stay limited, and another, correct server can be called all the time.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string

@@ -17,7 +17,7 @@ import (
 // patience bounds how long a test waits on a busy machine. Only a failing test waits that long.
 const patience = testkit.Patience
 
-// roleKey is the environment variable that makes this test binary a server. Its value names the server.
+// roleKey is the environment variable that makes this test binary a server. The value of the variable names the server.
 const roleKey = "MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
