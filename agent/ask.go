@@ -160,7 +160,8 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits validates submitted values against the schema of a form. Its error reads like "amount: must be at least 0.01".
+// Admits validates submitted values against the schema of a form. The error of Admits reads like "amount: must be at
+// least 0.01".
 func Admits(schema, values json.RawMessage) error {
 	s, err := compileSchema(schema)
 	if err != nil {

@@ -20,7 +20,7 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// Calls may be split into any valid pieces. They are assembled byte for byte as the model wrote them.
+// Calls may be split into any valid pieces. The pieces are assembled byte for byte as the model wrote them.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []workflow.ModelCall

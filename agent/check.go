@@ -25,8 +25,8 @@ func (p problem) String() string {
 	return p.path + ": " + p.text
 }
 
-// check validates arguments against the schema. Its error reads like "amount: must be at least 0.01; reason: is
-// missing".
+// check validates arguments against the schema. The error of check reads like "amount: must be at least 0.01; reason:
+// is missing".
 func (s schema) check(args json.RawMessage) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {

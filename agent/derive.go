@@ -16,7 +16,7 @@ import (
 // build.
 //
 // A field has the name of its json tag. A field is required unless it is a pointer or its json tag has omitempty or
-// omitzero. Unknown fields are refused. These tags add to the description of a field:
+// omitzero. Unknown fields are refused. The following tags add to the description of a field:
 //
 //	doc:"Order number, such as ORD-123"    description for the model and the approvers
 //	min:"1" max:"40"                       bounds of a number, a text's characters, a list's items, or a map's names

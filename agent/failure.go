@@ -122,8 +122,8 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases in error messages about a history that is too long. They are needed for endpoints that send
-// no error code for this case.
+// longPhrases are phrases in error messages about a history that is too long. The phrases are needed for endpoints that
+// send no error code for this case.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",

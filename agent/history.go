@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// Placeholders in the history. They are needed for two reasons. The API accepts no empty messages. Some servers refuse
-// a user message right after a tool's result, or a call without a result.
+// Placeholders in the history. Placeholders are needed for two reasons. The API accepts no empty messages. Some servers
+// refuse a user message right after a tool's result, or a call without a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"

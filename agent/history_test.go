@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// drawBrief draws a random conversation. Its turns have messages of people, steps with calls, and answers. Some turns
-// are cut off, and some are invalid.
+// drawBrief draws a random conversation. The turns of the conversation have messages of people, steps with calls, and
+// answers. Some turns are cut off, and some are invalid.
 func drawBrief(t *rapid.T) workflow.Brief {
 	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},

@@ -322,7 +322,7 @@ func TestAModelThatIsDown(t *testing.T) {
 }
 
 // The process stops while tools run that don't return in time. The next process runs the repeatable tools again, with
-// the same key, and asks people about the other tool. None of the runs counts as failed.
+// the same key, and asks people about the other tool. None of these runs counts as failed.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true

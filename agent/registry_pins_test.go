@@ -44,8 +44,8 @@ func none(t *testing.T, errs []error) {
 	}
 }
 
-// The definitions of a source are compared with their pins. This happens when a definition changes, and when a pin
-// changes.
+// The definitions of a source are compared with their pins. Definitions and pins are compared when a definition
+// changes, and when a pin changes.
 func TestPins(t *testing.T) {
 	r := &Registry{}
 	expect := func(what, want string) {

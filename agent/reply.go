@@ -42,8 +42,8 @@ var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, 
 // reply evaluates a complete answer. named returns the tool's name for a name that the model used.
 //
 // An answer without a finish reason was truncated. Such an answer counts as a failure, and none of it is used. If an
-// answer contains calls, it requests these calls. Its finish reason does not matter, because finish reasons are
-// unreliable in practice.
+// answer contains calls, it requests these calls. The finish reason of an answer does not matter, because finish
+// reasons are unreliable in practice.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {

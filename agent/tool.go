@@ -39,8 +39,8 @@ type Tool struct {
 	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again; otherwise people are
 	// asked.
 	Run func(ctx context.Context, in Invocation) (string, error)
-	// Asks marks a tool whose calls are answered by the people of the conversation. Its Run is nil. The arguments are a
-	// question and, optionally, options.
+	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
+	// arguments are a question and, optionally, options.
 	Asks bool
 
 	// Preview describes the effect of a call in one sentence, before anybody decides. Preview must not change anything.

@@ -9,7 +9,7 @@ import (
 	"countersign/config"
 )
 
-// LockError means that the lock file can't be used. Its text says where the fault is and what to do.
+// LockError means that the lock file can't be used. The text of the error says where the fault is and what to do.
 type LockError struct{ err error }
 
 func (e *LockError) Error() string { return e.err.Error() }

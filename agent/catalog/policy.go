@@ -74,9 +74,9 @@ func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
 	return p.With(overlay(p, all))
 }
 
-// overlay returns the additions of the tools to a policy. These are the risks that trusted sources claim for tools that
-// the policy does not name. They also include the list of tools that count as unknown because they differ from their
-// pins.
+// overlay returns the additions of the tools to a policy. The additions are the risks that trusted sources claim for
+// tools that the policy does not name. The additions also include the list of tools that count as unknown because they
+// differ from their pins.
 func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
 	for _, t := range tools {

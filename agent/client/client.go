@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Client asks one gateway in the name of one caller. Its methods may be called concurrently.
+// Client asks one gateway in the name of one caller. The methods of a Client may be called concurrently.
 type Client struct {
 	// Patience is how long a request is repeated while the gateway can't be reached or can't answer. [New] sets one
 	// minute, because a gateway restarts within a minute.

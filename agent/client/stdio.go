@@ -19,7 +19,7 @@ const longestMessage = 16 << 20
 
 // Stdio serves MCP over a pair of streams, one message on each line, and passes the messages on to the gateway. Stdio
 // returns at the end of in. Calls that are held at that time are abandoned, but not withdrawn. A call whose connection
-// breaks is sent again. This is safe, because the gateway makes the call only once.
+// breaks is sent again. The repetition is safe, because the gateway makes the call only once.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}

@@ -133,8 +133,8 @@ func plainLabel(label string) bool {
 	return label != "" && len(label) <= 63
 }
 
-// looksNumeric reports whether a parser could read the last label as part of an address. This is so if the label has
-// only decimal or hexadecimal digits.
+// looksNumeric reports whether a parser could read the last label as part of an address. The result is true if the
+// label has only decimal or hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

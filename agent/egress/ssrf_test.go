@@ -204,7 +204,8 @@ func (h *network) client(allow ...string) *http.Client {
 	return c
 }
 
-// naive is a client without the guard. Its dialer reads numbers as the C library does, unlike Go's own resolver.
+// naive is a client without the guard. The dialer of this client reads numbers as the C library does, unlike Go's own
+// resolver.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -36,7 +36,7 @@ func snake(more string) func(event, tool, input, extra string) string {
 
 const bash = `{"command":"rm -rf build && make deploy","description":"Deploy <the shop>"}`
 
-// talks has the inputs of each agent. Their form follows the sources that the dialects name.
+// talks has the inputs of each agent. The form of the inputs follows the sources that the dialects name.
 var talks = map[string]talk{
 	"claude-code": {
 		before: "PreToolUse", permission: "PermissionRequest", after: "PostToolUse", failure: "PostToolUseFailure", ended: "Stop",

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A record keeps a request between the processes of a session's hooks. A record is a file. Its extension is the state
-// of the request. Only one process succeeds in renaming the file to another state, so a request has only one owner.
+// A record keeps a request between the processes of a session's hooks. A record is a file. The extension of the file's
+// name is the state of the request. Only one process succeeds in renaming the file to another state, so a request has
+// only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
 	Request string   `json:"request"` // empty: not known yet
@@ -35,8 +36,8 @@ const (
 // outcomes, much earlier.
 const keepRecords = 7 * 24 * time.Hour
 
-// state has the records of one session. These are the files in a folder whose names begin with the prefix. After the
-// prefix, a name has the time, so that the oldest record is listed first.
+// state has the records of one session. The records are the files in a folder whose names begin with the prefix. After
+// the prefix, a name has the time, so that the oldest record is listed first.
 type state struct{ dir, prefix string }
 
 // session returns the records of an agent's session.

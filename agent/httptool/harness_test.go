@@ -40,7 +40,7 @@ type site struct {
 	got []received
 }
 
-// serve starts a server. Its address is not on the public internet, so declarations allow it.
+// serve starts a server. The server's address is not on the public internet, so declarations allow it.
 func serve(t *testing.T, answer http.HandlerFunc) *site {
 	t.Helper()
 	s := &site{}

@@ -41,8 +41,8 @@ var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether a parameter is not an argument for the model. This is so if OpenAPI defines the parameter
-// elsewhere, or if the HTTP client or the policy sets it.
+// ignored reports whether a parameter is not an argument for the model. The result is true if OpenAPI defines the
+// parameter elsewhere, or if the HTTP client or the policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":

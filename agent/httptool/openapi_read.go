@@ -71,7 +71,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	return d, invalid, err
 }
 
-// ReadFile reads an OpenAPI file's content. Its error does not name the file.
+// ReadFile reads an OpenAPI file's content. The error does not name the file.
 func ReadFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
