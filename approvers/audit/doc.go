@@ -15,6 +15,6 @@
 // Reading skips damaged rows. After all other rows were read, it returns an [Unread] error that lists the damaged rows.
 // Verification reports damage as a fault.
 //
-// The package never changes a record. Its only writes to the store are the heads, through the [Signer]. The package
-// returns texts that people wrote only if the caller asks for payloads.
+// The package never changes a record. The package's only writes to the store are the heads, through the [Signer]. The
+// package returns texts that people wrote only if the caller asks for payloads.
 package audit
