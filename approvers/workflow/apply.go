@@ -9,9 +9,9 @@ import (
 )
 
 // apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
-// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. They
-// are called in the order in which the audit chain must have the records: the decision, the request's new position, the
-// model's result.
+// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. The
+// functions are called in the order in which the audit chain must have the records: the decision, the request's new
+// position, the model's result.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// automatic prepares a call to run without approval. This needs the permission of the current policy, within its limit
-// of automatic runs, or a grant. Otherwise automatic opens a request for the call.
+// automatic prepares a call to run without approval. An automatic run needs the permission of the current policy,
+// within its limit of automatic runs, or a grant. Otherwise automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // the grant that was found at the proposal is looked for again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
@@ -75,8 +75,8 @@ func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (boo
 	return p.MaxAuto.Reached(n), err
 }
 
-// autoScope returns the scope in which automatic runs are counted together. This is a conversation or, for a caller,
-// all requests of the caller, because each of them is a conversation of its own.
+// autoScope returns the scope in which automatic runs are counted together. The scope is a conversation or, for a
+// caller, all requests of the caller, because each of them is a conversation of its own.
 func autoScope(e approvers.Execution) string {
 	if e.Asker.Caller() != "" {
 		return string(e.Asker)

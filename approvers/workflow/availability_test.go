@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy adds the role deputy. Its only member, U0005, may approve the same calls as the team lead.
+// withDeputy adds the role deputy. The only member of the role, U0005, may approve the same calls as the team lead.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},

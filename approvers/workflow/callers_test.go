@@ -455,7 +455,8 @@ func TestCallersKilled(t *testing.T) {
 	}
 }
 
-// Those who wait for a request are woken by each of its changes, and by changes of others they are not.
+// A caller that waits for a request is woken by each change of this request. Changes of other requests do not wake the
+// caller.
 func TestCallersWatch(t *testing.T) {
 	h := newCallerHarness(t)
 	id, second := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `issue_refund {"amount": 6}`))

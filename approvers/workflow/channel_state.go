@@ -225,8 +225,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft bounds how many waiting items of each kind are moved.
 const mostLeft = 2000
 
-// leaveOtherChannels moves messages that are not about requests out of a lost channel. These messages are about runs
-// with an unknown outcome, the model's questions, and tools' questions.
+// leaveOtherChannels moves messages that are not about requests out of a lost channel. The moved messages are about
+// runs with an unknown outcome, the model's questions, and tools' questions.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// beside is an environment in which people do all actions on a request except those that let it run. They comment, ask,
-// answer, hand the request on, edit its arguments, and withdraw it.
+// beside is an environment in which people do all actions on a request except those that let it run. People comment,
+// ask, answer, hand the request on, edit its arguments, and withdraw it.
 func beside(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`}

@@ -329,8 +329,8 @@ func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	}
 }
 
-// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash. They run under
-// the same key, and only a limited number of times.
+// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash. The tools run
+// under the same key, and only a limited number of times.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {
 		h := newHarness(t)
@@ -363,8 +363,8 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This also holds if the
-// process had the share before and gave up the run's handler. Runs in other shares do not change.
+// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This rule also holds
+// if the process had the share before and gave up the run's handler. Runs in other shares do not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

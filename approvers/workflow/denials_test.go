@@ -62,8 +62,8 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnd checks clicks that are refused before the request is read. They too leave few records, and
-// cause only a limited number of renderings of a card.
+// TestRefusalsWithoutEnd checks clicks that are refused before the request is read. Such clicks also leave few records,
+// and cause only a limited number of renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -58,8 +58,8 @@
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox is about the messages that Slack must
 // show, and t.runs is about the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
-// Queries are in package view (Workflow.Views). They only read, and return plain values from one snapshot of the store.
-// Package settings defines those of the store's settings that both workflow and view read.
+// Queries are in package view (Workflow.Views). Queries only read, and return plain values from one snapshot of the
+// store. Package settings defines those of the store's settings that both workflow and view read.
 //
 // # Files
 //

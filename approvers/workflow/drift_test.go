@@ -122,8 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// If a server is only unavailable, nothing changes. Its tools are known by their pins, and requests keep waiting, even
-// across a restart.
+// If a server is only unavailable, nothing changes. The server's tools are known by their pins, and requests keep
+// waiting, even across a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -223,8 +223,8 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// All waiting requests are voided, each exactly once. This holds for many requests, and for every point at which the
-// process can be killed.
+// All waiting requests are voided, each exactly once. This rule holds for many requests, and for every point at which
+// the process can be killed.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25

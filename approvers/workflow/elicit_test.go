@@ -199,7 +199,7 @@ func TestElicitationsAreBounded(t *testing.T) {
 }
 
 // After a crash, the question of the dead process is cancelled when the run is taken over, or when somebody answers the
-// question before that. That person is told that the question has ended.
+// question before that. The person who answers is told that the question has ended.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ func newGranting(t testing.TB, kill func(point string) bool) *environment {
 }
 
 // grantHeld checks that two of the four refunds ran under the grant, and that people were asked about the other two.
-// This must hold for every point at which the process was killed.
+// This rule must hold for every point at which the process was killed.
 func (w *environment) grantHeld() {
 	t := w.t
 	t.Helper()

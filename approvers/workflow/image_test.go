@@ -62,8 +62,8 @@ func TestCrashImages(t *testing.T) {
 	}
 }
 
-// TestCrashImagesOfALyingDisk checks that the test detects a disk that reports a sync without syncing. This shows that
-// the checks of the images work.
+// TestCrashImagesOfALyingDisk checks that the test detects a disk that reports a sync without syncing. The test shows
+// that the checks of the images work.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
 	r := recorded(t, 30)
 	d := &disk{synced: slices.Clone(r.made)}

@@ -156,7 +156,7 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 
 // pausable reports whether claiming an execution could start its tool, so that a pause must prevent it. The function
 // returns false for an interrupted run that can't be repeated, because claiming such a run only asks people about the
-// outcome. This is allowed during a pause.
+// outcome. Asking people is allowed during a pause.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }

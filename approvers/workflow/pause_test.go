@@ -258,8 +258,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end. This holds even if it takes many transactions, and for every point at
-// which the process can be killed. The short form of the test leaves out some of these points.
+// Every waiting turn shows the pause and its end. This rule holds even if it takes many transactions, and for every
+// point at which the process can be killed. The short form of the test leaves out some of these points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them

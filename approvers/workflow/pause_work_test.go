@@ -101,8 +101,8 @@ func TestPauseStopsTheWork(t *testing.T) {
 	})
 }
 
-// Once a pause is durable, no tool runs with an open context. This holds for every order of the pause and the start of
-// a run.
+// Once a pause is durable, no tool runs with an open context. This rule holds for every order of the pause and the
+// start of a run.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", testkit.Scale(20)) {
 		inFakedTime(t, func(t *testing.T, w *workingHarness) {

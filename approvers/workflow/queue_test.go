@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. Their senders are told that the
-// messages wait only if the model call leads to a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders of these messages
+// are told that the messages wait only if the model call leads to a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.messagesOf(turn) {

@@ -162,8 +162,8 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be forgotten. This is normally the given time. If
-// older messages may be read again, it is an earlier time, because the deliveries of these messages must still be
+// forgettable returns the time before which handled deliveries may be forgotten. The result is normally the given time.
+// If older messages may be read again, it is an earlier time, because the deliveries of these messages must still be
 // known.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)

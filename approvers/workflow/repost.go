@@ -17,8 +17,8 @@ import (
 // pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
 // before its deadline. The message is not posted again immediately, because somebody may have deleted it on purpose.
 
-// reposts lists the points at which a lost message is posted again because its deadline is near. These are the moments
-// when 1/4, 1/8 or 1/16 of its time is left.
+// reposts lists the points at which a lost message is posted again because its deadline is near. The points are the
+// moments when 1/4, 1/8 or 1/16 of its time is left.
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.

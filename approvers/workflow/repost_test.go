@@ -89,7 +89,7 @@ func TestDeletedCards(t *testing.T) {
 }
 
 // TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it. This
-// also holds if Slack did not report the deletion.
+// rule also holds if Slack did not report the deletion.
 func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)

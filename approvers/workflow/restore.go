@@ -199,9 +199,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This holds even if its tool is
-// idempotent, because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the run
-// fails instead.
+// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This rule holds even if its
+// tool is idempotent, because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the
+// run fails instead.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {

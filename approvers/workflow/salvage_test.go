@@ -20,8 +20,8 @@ import (
 )
 
 // One page of a store is destroyed. The salvaged store is sound, and its open requests are closed like those of a
-// restored store. Its history verifies, except for the records that it lists as lost. COUNTERSIGN_DAMAGE="1 1" is the
-// long form, which tries every page.
+// restored store. The history of the store verifies, except for the records that it lists as lost.
+// COUNTERSIGN_DAMAGE="1 1" is the long form, which tries every page.
 func TestSalvagedStore(t *testing.T) {
 	w := wreckable(t)
 	pages, step := len(w.file)/4096, 5

@@ -192,8 +192,8 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews reschedules the tool previews that an earlier process had begun. They can be repeated, because making
-// a preview changes nothing.
+// recoverPreviews reschedules the tool previews that an earlier process had begun. Previews can be repeated, because
+// making a preview changes nothing.
 func (t previewsTx) recoverPreviews(shares store.Shares) error {
 	timers, err := t.TimersIn(shares, store.TimerPreview, time.Time{}, mostRuns)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const maxTries = 5
 
 // recover handles an execution whose process stopped during its run. If a second run could take effect again, the
-// execution is not run again. Its outcome is then unknown, and people are asked.
+// execution is not run again. The outcome of the execution is then unknown, and people are asked.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err

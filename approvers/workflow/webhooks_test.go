@@ -57,8 +57,8 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// Each change by somebody other than the caller is delivered once. Its timer is set in the transaction of the change.
-// Changes by the caller set no timer, and neither do changes for a client without a webhook.
+// Each change by somebody other than the caller is delivered once. The timer of a delivery is set in the transaction of
+// the change. Changes by the caller set no timer, and neither do changes for a client without a webhook.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))

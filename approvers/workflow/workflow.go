@@ -47,11 +47,12 @@ type Tool struct {
 	Claims      Claims // the annotations of its source
 	Source      string // name of its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
-	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
+	// Check validates arguments against the schema. The error of Check is written for the model and for a person's
+	// form.
 	Check func(args json.RawMessage) error
 }
 
-// Claims are what a tool's source says about the tool in its annotations. They are not verified. nil means that the
+// Claims are what a tool's source says about the tool in its annotations. Claims are not verified. nil means that the
 // source says nothing.
 type Claims struct {
 	Title                                        string
@@ -105,8 +106,8 @@ type Config struct {
 	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, such
 	// messages are ignored.
 	HearTold func(what string)
-	// Admits validates a filled-in form against its schema. Its error is shown to the person in the form. Nil: any
-	// object is accepted.
+	// Admits validates a filled-in form against its schema. The error of Admits is shown to the person in the form.
+	// Nil: any object is accepted.
 	Admits func(schema, values json.RawMessage) error
 	// Replica determines which work this process does. If Replica is nil, this process does all work, because there is
 	// no other process.

@@ -14,8 +14,9 @@ import (
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
 // address at which the policy's cap was ever in force. When the cap is reached, further requests wait in Held without a
-// card. These requests are pending like any other request. Their clocks run, and an escalation shows them to the lead.
-// A request stores the addresses of all queues that count it, so that it can be removed from these queues when it ends.
+// card. These requests are pending like any other request. The clocks of these requests run, and an escalation shows
+// them to the lead. A request stores the addresses of all queues that count it, so that it can be removed from these
+// queues when it ends.
 type CardQueue struct {
 	Open  []QueuedCard `json:"open,omitempty"`
 	Held  []QueuedCard `json:"held,omitempty"`

@@ -60,7 +60,7 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists the items that wait for people. They are grouped by kind, with the oldest items of each kind
+// PendingItems lists the items that wait for people. The items are grouped by kind, with the oldest items of each kind
 // first. more is true if there may be further items.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
