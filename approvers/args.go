@@ -140,8 +140,8 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. Its input is a domain tag, the
-// execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,
+// the execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

@@ -129,8 +129,8 @@ func storable(facts map[string]string) map[string]string {
 // sum hashes every field but Hash.
 func (a AuditRecord) sum() string { return SumOf(a.Bytes()).String() }
 
-// VerifyChain checks that records form one complete chain, in order. Its error names the sequence number of the first
-// faulty record.
+// VerifyChain checks that records form one complete chain, in order. The error of VerifyChain names the sequence number
+// of the first faulty record.
 func VerifyChain(records []AuditRecord) error {
 	var prev AuditRecord
 	for i, a := range records {

@@ -22,7 +22,7 @@ func (r Request) Erase() Request {
 // Erased reports whether the texts were removed. If they were removed, the digest doesn't match the arguments.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
-// Erase removes the arguments and the result from an execution. Its digest stays.
+// Erase removes the arguments and the result from an execution. The digest of the execution stays.
 func (e Execution) Erase() Execution {
 	e.Args, e.Result = erasedArgs, ""
 	return e

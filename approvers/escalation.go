@@ -97,8 +97,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the request goes to the lead immediately. This is so if the people who were notified
-// last are outside their working hours, and their roles pass requests on at such times.
+// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
+// notified last are outside their working hours, and their roles pass requests on at such times.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {

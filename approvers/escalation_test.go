@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that everybody is notified again when no lead is left to add. This is repeated
-// exactly as often as the policy says.
+// TestTheChainIsGoneThroughAgain checks that everybody is notified again when no lead is left to add. The notification
+// is repeated exactly as often as the policy says.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)

@@ -159,8 +159,8 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
-// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This holds even
-// if the ceiling of one of the stage's roles is below that risk.
+// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This rule holds
+// even if the ceiling of one of the stage's roles is below that risk.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1

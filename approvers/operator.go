@@ -68,8 +68,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator approves in their place (break glass). These
-// are the roles of every stage, the leads added by escalation, and every lead above them.
+// Concerned returns the roles whose people are notified when an operator approves in their place (break glass). The
+// roles are the roles of every stage, the leads added by escalation, and all leads above these roles.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

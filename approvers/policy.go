@@ -488,8 +488,8 @@ func (p *Policy) before(a, b int) bool {
 	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
 }
 
-// The built-in tools. Every agent can be offered them in addition to the operator's tools. They change nothing outside
-// the conversation.
+// The built-in tools. Every agent can be offered them in addition to the operator's tools. These tools change nothing
+// outside the conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack

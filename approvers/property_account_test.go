@@ -122,9 +122,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may lists the roles by which a person may decide the current stage. These are the stage's own roles, if the person is
-// in the user group that the stage names; the roles of the leads who were told; and, for invited people, the roles of a
-// peer.
+// may lists the roles by which a person may decide the current stage. The result has the stage's own roles, if the
+// person is in the user group that the stage names; the roles of the leads who were told; and, for invited people, the
+// roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {

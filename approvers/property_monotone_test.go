@@ -19,10 +19,10 @@ import (
 // people in some order.
 //
 // There is one exception. The ceiling applies only to the last stage, and routing asks other roles if a ceiling is
-// lowered. Therefore the same people may not fit into the stages of the earlier policy. This happens if the policies
-// have different last stages, or the same stages in another order, or if only the stricter policy names stages. In this
-// case, these people must be able to fill all places of the earlier stages, each person once. One of them must have the
-// authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// lowered. Therefore the same people may not fit into the stages of the earlier policy. The people may not fit if the
+// policies have different last stages, or the same stages in another order, or if only the stricter policy names
+// stages. In this case, these people must be able to fill all places of the earlier stages, each person once. One of
+// them must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {

@@ -100,7 +100,7 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor determines the stages. These are the named stages or, without named stages, the role with the lowest
+// waitingFor determines the stages. The stages are the named stages or, without named stages, the role with the lowest
 // sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0

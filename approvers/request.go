@@ -301,7 +301,7 @@ func (r Request) close(s State, who PersonID, name, role, reason string, now tim
 	return r
 }
 
-// end ends a request without a run. Its last result, the denial, is always nil.
+// end ends a request without a run. The last result of end, the denial, is always nil.
 func (r Request) end(s State, who PersonID, name, role, reason string, now time.Time) (Request, []Event, *Denied) {
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }

@@ -73,9 +73,9 @@ func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 	})
 }
 
-// FactShownAs is the fact of an AuditShown record that says where the request was shown. Its value is the kind of an
-// outbox message, "view" (the last page of all arguments), "home" or ShownAsReveal. In the store, the fact keeps its
-// older name "surface".
+// FactShownAs is the fact of an AuditShown record that says where the request was shown. The value of the fact is the
+// kind of an outbox message, "view" (the last page of all arguments), "home" or ShownAsReveal. In the store, the fact
+// keeps its older name "surface".
 const FactShownAs = "surface"
 
 // ShownAsReveal is the FactShownAs of the form that reveals masked values.

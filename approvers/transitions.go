@@ -50,8 +50,8 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 	return r.rearm(in), events
 }
 
-// outgrownBy reports whether a new plan invalidates the stages that were passed so far. This is so if the risk differs,
-// if a stage up to the current one differs, or if an approval is no longer valid.
+// outgrownBy reports whether a new plan invalidates the stages that were passed so far. The result is true if the risk
+// differs, if a stage up to the current one differs, or if an approval is no longer valid.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
@@ -254,8 +254,8 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 	return r, []Event{RequestUnbundled{}}, nil
 }
 
-// Editable reports whether approvers can change the arguments. They can't change the arguments of a caller that can't
-// use changed arguments.
+// Editable reports whether approvers can change the arguments. Approvers can't change the arguments of a caller that
+// can't use changed arguments.
 func (f AskFacts) Editable() bool { return f.Caller == nil || f.Caller.Edits }
 
 // Edited is an edited call: a new execution with its digest, and its plan.
