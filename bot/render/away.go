@@ -53,7 +53,7 @@ func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now tim
 	return append(out, new(RichText).Code(command+" back").Say(" ends it."))
 }
 
-// Limits on the number of named roles and tools. They keep the message short even if the policy is long.
+// Limits on the number of named roles and tools. The limits keep the message short even if the policy is long.
 const (
 	maxCovers     = 8
 	maxToolsNamed = 6

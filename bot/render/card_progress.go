@@ -10,8 +10,8 @@ import (
 )
 
 // waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
-// list the stages that have agreed. They also explain why the reader got this copy, unless the stage itself names the
-// reader. The lines below name the people who have rejected.
+// list the stages that have agreed. The lines also explain why the reader got this copy, unless the stage itself names
+// the reader. The lines below name the people who have rejected.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))

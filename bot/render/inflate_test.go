@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// wordy lists the fields of the state that hold texts of people, models and tools, or names. Their length and content
-// are unlimited. true marks texts; false marks names, which are shorter.
+// wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the content
+// of these texts are unlimited. true marks texts; false marks names, which are shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,

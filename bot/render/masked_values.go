@@ -18,8 +18,8 @@ import (
 
 // Secret arguments are masked in all messages and forms. A person who may decide can reveal them.
 
-// longNumber matches card and account numbers. Only the last four digits of such a number are shown. They identify the
-// number only to people who know it.
+// longNumber matches card and account numbers. Only the last four digits of such a number are shown. The four digits
+// identify the number only to people who know it.
 var longNumber = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,}$`)
 
 // masked returns the text shown in place of a secret value. This text includes the value's length if the length reveals

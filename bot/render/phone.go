@@ -69,7 +69,7 @@ func rowsOf(text string, columns int) (n int) {
 	return n
 }
 
-// partsText returns the text of rich text elements. Its length is about the length that people see.
+// partsText returns the text of rich text elements. The length of this text is about the length that people see.
 func partsText(parts []slack.RichTextSectionElement) string {
 	var b strings.Builder
 	for _, part := range parts {

@@ -16,8 +16,8 @@ import (
 
 func none(string) bool { return false }
 
-// Every message with a golden file has simpler forms that Slack accepts. They contain all of its text, and all of its
-// buttons except in the form without blocks.
+// Every message with a golden file has simpler forms that Slack accepts. Each form contains all of the message's text.
+// Except for the form without blocks, each form also contains all buttons.
 func TestSimplify(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
