@@ -82,8 +82,8 @@ func (c *Client) SetTokens(bot, app string) {
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
-// Worth reports whether a call may succeed now. This is so if Slack answers, or if it is time to test whether Slack
-// answers again.
+// Worth reports whether a call may succeed now. The result is true if Slack answers, or if it is time to test whether
+// Slack answers again.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
 // Watch runs until ctx ends. During an outage, it tests whether Slack answers again.

@@ -407,8 +407,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent post is made at the time that Slack named. This holds even if the process
-// has learned meanwhile that it may use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This rule holds even if the
+// process has learned meanwhile that it may use the whole limit.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
