@@ -29,8 +29,8 @@ func (h *harness) answered(user, channel string, words ...string) posted {
 	return p
 }
 
-// A person records an absence in their own time zone, and the answer repeats it. Their waiting requests go to the
-// stand-in.
+// A person records an absence in their own time zone, and the answer repeats it. The person's waiting requests go to
+// the stand-in.
 func TestAway(t *testing.T) { inBothWays(t, testAway) }
 
 func testAway(t *testing.T, h *harness) {

@@ -169,7 +169,7 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 // right token.
 var ErrToken = errors.New("Slack refuses a token")
 
-// Check verifies the tokens with Slack. Its error says what to do.
+// Check verifies the tokens with Slack. The error of Check says what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
@@ -277,6 +277,6 @@ func (b *Bot) Ready(context.Context) error {
 // Arriving returns an error if the bot is ready, but Slack's requests probably do not reach it.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now. This is so if Slack answers calls, or if it is time to test
-// whether Slack answers again.
+// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if it is time to
+// test whether Slack answers again.
 func (b *Bot) Worth() bool { return b.api.Worth() }

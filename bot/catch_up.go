@@ -29,8 +29,8 @@ const (
 	// oldThreads limits the age of threads in which the bot does not take part. New replies of such a thread are read
 	// if it began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been silent. Its thread is read if the last message
-	// was written at most this long before the gap, even if the thread is much older.
+	// oldTalks limits how long a conversation with the bot may have been silent. The thread of a conversation is read
+	// if the last message was written at most this long before the gap, even if the thread is much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
 	// longAway is the age from which the answer to a message includes a note that the bot was away.

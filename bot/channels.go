@@ -104,8 +104,8 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 
 // A Slack Connect channel includes people of other organisations, who must not see the content of cards. Therefore
 // cards are not posted in such a channel unless the policy names it. Instead, each approver gets the card by direct
-// message, as if the bot could not write in the channel. Conversations are not affected. They stay in the channel where
-// they began.
+// message, as if the bot could not write in the channel. Conversations are not affected. Conversations stay in the
+// channel where they began.
 
 // mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
 // channel's names.

@@ -55,7 +55,7 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 }
 
 // If the conversation's channel is archived while a call waits, the requester gets the conversation's messages by
-// direct message. They include the button that withdraws the call.
+// direct message. The messages include the button that withdraws the call.
 func TestArchivedConversation(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

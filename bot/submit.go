@@ -82,7 +82,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 }
 
 // examineEdit validates changed arguments. If the effect of the changed arguments is not the effect that the pressed
-// button named, the form is shown again. Its new button names the actual effect.
+// button named, the form is shown again. The new button of the form names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := b.Tools.Tool(r.Tool)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -228,7 +228,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
-// arguments the modal showed. This is safe because the arguments of an execution never change, and the workflow
+// arguments the modal showed. The token is safe because the arguments of an execution never change, and the workflow
 // compares the execution's digest with the request's. A separate record states that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)

@@ -9,11 +9,11 @@
 //     again.
 //   - Each delivery has a different time of receipt. Over all connections, these times are in the order of arrival.
 //   - Socket Mode calls Receive for the deliveries of one lane one after another, and for different lanes in parallel.
-//     Requests over HTTP have no order. Their times of receipt show which request came first.
+//     Requests over HTTP have no order. The times of receipt show which request came first.
 //   - If Slack wants a socket to be replaced, the old socket is read until Slack closes it. A delivery is acknowledged
 //     through the socket from which it was read.
-//   - The time and the size of an HTTP request are limited. Its signature is verified before its content is parsed. A
-//     request with an effect, such as a click, is accepted only once while its signature is valid.
+//   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content
+//     is parsed. A request with an effect, such as a click, is accepted only once while its signature is valid.
 //   - When the context of Run ends, deliveries that were received are still passed to the handler and acknowledged
 //     before Run returns.
 //

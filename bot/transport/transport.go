@@ -16,7 +16,7 @@ type Delivery struct {
 	ReceivedAt time.Time
 }
 
-// Handler receives deliveries. Its methods are called concurrently.
+// Handler receives deliveries. The methods of a Handler are called concurrently.
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
 	Lane(Delivery) string
