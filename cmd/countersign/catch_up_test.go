@@ -20,8 +20,8 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back, every message
-// is answered once. This holds even if the bot is killed while it reads the histories, if retries come late, or if the
-// bot reads the same histories again after another start.
+// is answered once. This rule holds even if the bot is killed while it reads the histories, if retries come late, or if
+// the bot reads the same histories again after another start.
 //
 // The short version tries half of the combinations. In this half, any three of the four settings occur in all their
 // combinations. COUNTERSIGN_OUTAGES=2 tries all.
@@ -259,9 +259,9 @@ func (c *catchUpTrial) heard(text string) (n int) {
 }
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from it.
-// When the bot is invited again, it answers each of these messages once. This holds even hours later, when the bot has
-// forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. The bot does not
-// read messages that are older than a day.
+// When the bot is invited again, it answers each of these messages once. This rule holds even hours later, when the bot
+// has forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. The bot does
+// not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {

@@ -81,8 +81,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].handle(ctx, w, c.Options)
 }
 
-// holds reports whether the bot's store belongs to a path. This is so if the bot's open file is at this path, or was
-// there before somebody moved it away.
+// holds reports whether the bot's store belongs to a path. The result is true if the bot's open file is at this path,
+// or was there before somebody moved it away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {

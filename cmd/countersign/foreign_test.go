@@ -11,9 +11,9 @@ import (
 )
 
 // foreignModel is an independent OpenAI-compatible endpoint. foreignModel shares no code with the scripted model, and
-// differs from it in these points. Its lines end in CRLF. foreignModel sends comments, and puts no space after "data:".
-// foreignModel reports no usage. foreignModel sends a call's arguments in one piece together with the call's name. Its
-// finish reason for tool calls is "stop". foreignModel reuses an id, and has no list of models.
+// differs from it in these points. The lines of its streams end in CRLF. The endpoint sends comments, and puts no space
+// after "data:". The endpoint reports no usage. It sends a call's arguments in one piece together with the call's name.
+// The finish reason for tool calls is "stop". The endpoint reuses an id, and has no list of models.
 type foreignModel struct {
 	mu sync.Mutex
 	no []string // errors in the requests that it got

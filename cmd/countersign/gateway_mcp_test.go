@@ -179,8 +179,8 @@ func refundOf(amount string) string {
 	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
 }
 
-// MCP clients with the official SDK use the gateway, in two versions of the protocol. They list the tools. Their calls
-// are run, approved, rejected, asked about, withdrawn, repeated and abandoned.
+// MCP clients with the official SDK use the gateway, in two versions of the protocol. The clients list the tools. The
+// calls of the clients are run, approved, rejected, asked about, withdrawn, repeated and abandoned.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t, withBrief)

@@ -57,7 +57,8 @@ type caller struct {
 	router      routers.Router
 }
 
-// openGateway starts a bot with a gateway. Its policy has the clients of these tests. change changes the policy's text.
+// openGateway starts a bot with a gateway. The policy of the bot has the clients of these tests. change changes the
+// policy's text.
 func openGateway(t *testing.T, change ...func(policy string) string) (*processHarness, *program, caller) {
 	t.Helper()
 	p := openProcessHarness(t)

@@ -27,7 +27,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// witnessEnv turns the test binary into the bot of the kill campaign. Its value is a witnessConfig.
+// witnessEnv turns the test binary into the bot of the kill campaign. The value of the variable is a witnessConfig.
 const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
 
 // witnessConfig is the configuration that the parent gives the bot of the kill campaign.
@@ -268,7 +268,8 @@ func actor(path string) (func(tool, key string) error, error) {
 	}, nil
 }
 
-// witnesses returns tools that take a while before and after they act. Their effect is one synced line in a file.
+// witnesses returns tools that take a while before and after they act. The effect of each tool is one synced line in a
+// file.
 func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	act, err := actor(c.Seen)
 	if err != nil {

@@ -131,7 +131,8 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders lists Sam's requests. They have one step or two, with calls that run immediately and calls that need approval.
+// orders lists Sam's requests. The requests have one step or two, with calls that run immediately and calls that need
+// approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
@@ -158,8 +159,8 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	return out
 }
 
-// act performs the action of a button. If the bot does not acknowledge an action, the action does not count. This is
-// not an error, because the bot may be dead at the moment.
+// act performs the action of a button. If the bot does not acknowledge an action, the action does not count. A missing
+// acknowledgement is not an error, because the bot may be dead at the moment.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {

@@ -272,7 +272,7 @@ func (o *outage) nothingLive() {
 
 // order checks that the most important messages are shown within seconds, even if many other messages wait. Several
 // such messages for one channel follow each other as fast as Slack accepts them there. A message that tells a lead
-// about a request may be created after Slack is back. Its time is then measured from its creation.
+// about a request may be created after Slack is back. The time of such a message is then measured from its creation.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.outbox() {

@@ -102,10 +102,10 @@ func misconfigured(err error) error {
 	return err
 }
 
-// policies decides which policy and which pins this process uses. These are the policy and the pins in force in the
-// store. A file that the bot would accept at a start comes into force in three cases: it was never in force before, it
-// changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the policy and pins in
-// force, and reports that its file differs. A file that can't be used changes nothing.
+// policies decides which policy and which pins this process uses. Normally, the process uses the policy and the pins in
+// force in the store. A file that the bot would accept at a start comes into force in three cases: it was never in
+// force before, it changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the
+// policy and pins in force, and reports that its file differs. A file that can't be used changes nothing.
 type policies struct {
 	tools   *catalog.Catalog // holds the policy that this process uses
 	log     *slog.Logger

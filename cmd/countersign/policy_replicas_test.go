@@ -358,9 +358,9 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	e.ok(e.approve(teo, e.ask(1)))
 }
 
-// A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. It
-// still receives messages and clicks, and records the events that have happened. Its work continues with the next
-// policy that it can use, which may come from its own file.
+// A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. The
+// replica still receives messages and clicks, and records the events that have happened. The work of the replica
+// continues with the next policy that the replica can use, which may come from its own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -464,8 +464,8 @@ func TestPolicyForged(t *testing.T) {
 	})
 }
 
-// The files that the policy names are also in force for all replicas. These are an OpenAPI file that only one replica
-// has, and the pins. A replica without a lock file does not remove the pins.
+// The files that the policy names are also in force for all replicas. Such files are an OpenAPI file that only one
+// replica has, and the pins. A replica without a lock file does not remove the pins.
 func TestPolicyFilesInForce(t *testing.T) {
 	t.Parallel()
 	const api = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n  /a: {get: {operationId: NAME, responses: {'200': {description: ok}}}}\n"

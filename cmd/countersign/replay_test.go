@@ -155,7 +155,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 }
 
-// Calls with damaged rows are left out of a replay of the history. They are named at the end of the output.
+// Calls with damaged rows are left out of a replay of the history. These calls are named at the end of the output.
 func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")

@@ -25,7 +25,7 @@ var simulationEffects = map[string]approvers.Effect{
 	toolRefund: approvers.Unprotected, toolClose: approvers.Unprotected, toolExport: approvers.Unprotected,
 }
 
-// simulationPolicy is a policy. Its fields repeat the policy's requirements in the simplest form.
+// simulationPolicy is a policy. The fields of a simulationPolicy repeat the policy's requirements in the simplest form.
 type simulationPolicy struct {
 	noteAsked     bool
 	discountAsked bool

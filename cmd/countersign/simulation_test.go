@@ -23,8 +23,8 @@ import (
 // time passes, or the process is killed. Therefore a seed determines one history, which can be replayed exactly.
 //
 // The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
-// They are checked against the simulation's own account. The account knows what people were shown and clicked, which
-// deliveries were acknowledged, how tools were called, and which input the model got.
+// The invariants are checked against the simulation's own account. The account knows what people were shown and
+// clicked, which deliveries were acknowledged, how tools were called, and which input the model got.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is doing. The status is renewed before Slack removes it. It is cleared when
-// the turn has ended.
+// The thread's status says what the turn is doing. The status is renewed before Slack removes it. The status is cleared
+// when the turn has ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {

@@ -133,7 +133,7 @@ serve does this by itself when it starts, where at least half of a large file is
 	}
 }
 
-// openStore opens the bolt file. Its errors say what to do.
+// openStore opens the bolt file. The errors of openStore say what to do.
 func openStore(path string) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)

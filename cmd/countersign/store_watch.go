@@ -67,7 +67,8 @@ func storeBroken(s store.Store) <-chan struct{} {
 
 // unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
 // transaction that does not end, or for a store that can't be closed. Once the store has stopped, unlessHung waits for
-// nothing. This is safe, because acknowledged data is on the disk, and the next process finds all other data.
+// nothing. Ending without a wait is safe, because acknowledged data is on the disk, and the next process finds all
+// other data.
 func unlessHung(ctx context.Context, db interface {
 	watchable
 	Close() error

@@ -171,7 +171,8 @@ func TestToolsThatCountAsUnknown(t *testing.T) {
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
-// A server that can't be reached keeps its pins. Its tools are listed from the pins, and no tool is pinned again.
+// A server that can't be reached keeps its pins. The server's tools are listed from the pins, and no tool is pinned
+// again.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")

@@ -182,8 +182,8 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept. They are
-// handled later, in their order, even after a restart. The writer and the operator are told.
+// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept. The messages
+// are handled later, in their order, even after a restart. The writer and the operator are told.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

@@ -13,7 +13,7 @@ const (
 	ExitFailed = 3 // it could not run
 )
 
-// Error is an error that sets the exit code of the process. Its text says what to do.
+// Error is an error that sets the exit code of the process. The text of the error says what to do.
 type Error struct {
 	Code int
 	Err  error

@@ -196,7 +196,7 @@ func (d *Doctor) add(f diagnosis) {
 	}
 }
 
-// Verdict prints a summary of the findings. Its error has the exit code of the worst finding.
+// Verdict prints a summary of the findings. The error of Verdict has the exit code of the worst finding.
 func (d *Doctor) Verdict() error {
 	fails, warns, code := 0, 0, 0
 	for _, f := range d.findings {
