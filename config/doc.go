@@ -7,7 +7,7 @@
 //     file with line and column, and says what is wrong and what to write instead.
 //   - The policy file is read strictly. An unknown key, a key given twice, a value of the wrong type and an expression
 //     that does not compile are errors. A key that is left out gets the careful default.
-//   - Secrets are never printed. This holds for problems, for String and for slog.
+//   - Secrets are never printed. This rule holds for problems, for String and for slog.
 //
 // The package never looks up the tool, server, channel or user to which a value refers. A file without problems may
 // still contain a policy that can't work, such as a policy with a tool that nobody can approve. Package check finds

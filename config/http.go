@@ -32,7 +32,7 @@ type Endpoint struct {
 	MaxResult      int      // bytes of text for the model
 }
 
-// Header is a request header. Its value may contain arguments and environment variables.
+// Header is a request header. The value of a header may contain arguments and environment variables.
 type Header struct {
 	Name  string
 	Value Template
@@ -147,8 +147,8 @@ func readEndpoint(e yamldoc.Entry) Endpoint {
 	return t
 }
 
-// usualBody returns the default body format. This is JSON if the method writes and some arguments are neither in the
-// address nor in a header.
+// usualBody returns the default body format. The default is JSON if the method writes and some arguments are neither in
+// the address nor in a header.
 func (t Endpoint) usualBody() BodyKind {
 	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON

@@ -77,8 +77,8 @@ func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Ro
 	return out
 }
 
-// leadsAt returns the leads who may decide a stage of the outcome. They are in the order in which they are told while
-// the stage is undecided.
+// leadsAt returns the leads who may decide a stage of the outcome. The leads are in the order in which they are told
+// while the stage is undecided.
 func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
 	var out []approvers.Role
 	s := o.plan.Stages[stage]

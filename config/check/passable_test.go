@@ -61,8 +61,8 @@ agents: {s: {tools: ["*"], overrides: {pay: {%s: [%s]}}}}
 	}
 }
 
-// TestCheckedMeansApprovable checks that no call is refused if check finds no error. This holds for every combination
-// of rules and for every agent, as long as no requester is an approver.
+// TestCheckedMeansApprovable checks that no call is refused if check finds no error. This rule holds for every
+// combination of rules and for every agent, as long as no requester is an approver.
 func TestCheckedMeansApprovable(t *testing.T) {
 	risks := []string{"low", "medium", "high", "critical"}
 	refused, passed := 0, 0

@@ -123,7 +123,7 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most limits the total number of bytes that one evaluation may allocate. This is more than the memory that the
+// most limits the total number of bytes that one evaluation may allocate. The total is more than the memory that the
 // evaluation holds at any one time.
 const most = 64 << 20
 

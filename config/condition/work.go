@@ -462,9 +462,9 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 	}}, nil
 }
 
-// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments. This is so if the
-// condition iterates over a list, builds a value from other values, or calls a function that can make a large result
-// from small inputs.
+// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments. The result is true
+// if the condition iterates over a list, builds a value from other values, or calls a function that can make a large
+// result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// The kinds of value in a template. They are the kinds of JSON values. Values are printed as people write them, and
+// The kinds of value in a template. Each of them is a kind of JSON value. Values are printed as people write them, and
 // never as 1e+06, map[a:1] or <nil>.
 type (
 	decimal float64

@@ -71,7 +71,7 @@ func (w *work) spend(n int) error {
 // spendName is the function that loops call in each iteration. No template can call it itself.
 const spendName = "spend_work"
 
-// functions returns the functions of a template. Their work is counted for this run.
+// functions returns the functions of a template. The work of the functions is counted for this run.
 func (w *work) functions() template.FuncMap {
 	all := template.FuncMap{spendName: func(n int) (string, error) { return "", w.spend(n) }}
 	for name, f := range previewFuncs {
@@ -145,7 +145,8 @@ func sizeOf(v reflect.Value) int {
 	return 8
 }
 
-// plainFuncs has the functions of text/template that make texts. They are limited and counted like all other functions.
+// plainFuncs has the functions of text/template that make texts. These functions are limited and counted like all other
+// functions.
 var plainFuncs = template.FuncMap{
 	"print":    func(v ...any) (string, error) { return fmt.Sprint(v...), nil },
 	"println":  func(v ...any) (string, error) { return fmt.Sprintln(v...), nil },
