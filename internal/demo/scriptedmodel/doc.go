@@ -2,9 +2,9 @@
 // /v1/models/{model} and POST /v1/chat/completions, with and without streaming. The demo uses the scripted model if no
 // real model is configured. Tests use the scripted model in place of a real model.
 //
-//   - The scripted model is at least as strict as the real service. Its errors have the status, type and code of the
-//     real service. The service answers with an error if a tool call in the history has no result, a tool's schema is
-//     invalid, a parameter or the model is unknown, the key is wrong, or the context is too long.
+//   - The scripted model is at least as strict as the real service. The model's errors have the status, type and code
+//     of the real service. The service answers with an error if a tool call in the history has no result, a tool's
+//     schema is invalid, a parameter or the model is unknown, the key is wrong, or the context is too long.
 //   - Streams are split into many small pieces, and so are the arguments of tools within a stream.
 //   - The scripted model calls only tools that the request offers, unless a test asks for another tool with Fault.Tool
 //     or a Script.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Sizes of the pieces in bytes. They are small, so that clients are tested with every kind of split.
+// Sizes of the pieces in bytes. The sizes are small, so that clients are tested with every kind of split.
 const (
 	contentPiece  = 12
 	argumentPiece = 9

@@ -150,7 +150,7 @@ type CloseResult struct {
 	Message    string        `json:"message"`
 }
 
-// CancelAccount closes an account permanently. Its orders stay, and open orders continue.
+// CancelAccount closes an account permanently. The account's orders stay, and open orders continue.
 func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
 	return once(ctx, s, key, "cancel_account", a, func(c *change) (CloseResult, error) {
 		customer, err := c.account(a.UserID)

@@ -2,8 +2,8 @@ package workspace
 
 import "slices"
 
-// message is a stored message. Its nested values (blocks, reactions, the stream) are replaced as a whole and never
-// changed in place, so a copy of the struct is a copy of the message.
+// message is a stored message. The nested values of a message (blocks, reactions, the stream) are replaced as a whole
+// and never changed in place, so a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
 	ThreadTS    string     `json:"thread_ts,omitempty"` // also set on parents that have replies

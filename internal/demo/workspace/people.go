@@ -54,8 +54,8 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// personCall is a request by a person. Its handler takes the lock itself, because some handlers must release it while
-// they wait for the app.
+// personCall is a request by a person. The handler of such a request takes the lock itself, because some handlers must
+// release it while they wait for the app.
 type personCall struct {
 	arguments
 	r *http.Request

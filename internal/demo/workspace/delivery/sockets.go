@@ -107,8 +107,8 @@ func (h *Hub) add(k *socket, hello object) bool {
 	return true
 }
 
-// remove unregisters a socket. Its unacknowledged envelopes fail immediately: events are sent again, and waiting people
-// get an error.
+// remove unregisters a socket. The socket's unacknowledged envelopes fail immediately: events are sent again, and
+// waiting people get an error.
 func (h *Hub) remove(k *socket) {
 	defer h.running.Done()
 	k.close()
