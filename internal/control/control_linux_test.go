@@ -113,7 +113,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Only the owner can access the socket, from the moment it is created. This does not depend on the process's umask.
+// Only the owner can access the socket, from the moment it is created. The protection does not depend on the process's
+// umask.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := socketPath(t)

@@ -65,8 +65,9 @@ func Listen(path string) (*Listener, error) {
 }
 
 // checkPath checks the length of the path, and that other users can't replace files in the directory: they could put
-// their own socket at the path. checkPath makes the directory if its parent exists. This is useful in Kubernetes:
-// everybody can write to a volume that lives as long as its pod, so the socket needs a directory inside that volume.
+// their own socket at the path. checkPath makes the directory if its parent exists. Making the directory is useful in
+// Kubernetes: everybody can write to a volume that lives as long as its pod, so the socket needs a directory inside
+// that volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)

@@ -20,8 +20,8 @@ type built struct {
 	files []string // in the order of programs
 }
 
-// build builds the programs. They are static, and have no paths of this machine and no tables for a debugger. A panic
-// still shows functions and lines.
+// build builds the programs. The programs are static, and have no paths of this machine and no tables for a debugger. A
+// panic still shows functions and lines.
 func (r *release) build(targets []platform) error {
 	for _, p := range targets {
 		b := built{platform: p}

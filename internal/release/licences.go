@@ -38,8 +38,8 @@ var licenceTexts = []struct {
 	{"Unlicense", []string{"This is free and unencumbered software released into the public domain"}},
 }
 
-// compatible lists the accepted licences of modules. They must be compatible with Countersign's own licence, because
-// the modules are in its programs.
+// compatible lists the accepted licences of modules. These licences must be compatible with Countersign's own licence,
+// because the modules are in its programs.
 var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense"}
 
 // spdx returns the licence of a file; "" if it is not recognised.

@@ -22,7 +22,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// Server is a running server. Its superuser is "postgres". Over the socket, the superuser needs no password.
+// Server is a running server. The superuser of the server is "postgres". Over the socket, the superuser needs no
+// password.
 type Server struct {
 	Port     int    // on 127.0.0.1
 	Password string // password of the superuser for connections over TCP
