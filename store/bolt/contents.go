@@ -320,7 +320,7 @@ func newFilling(s *Store, from store.Mark) *filling {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copyingKey is a key in the root bucket of an incomplete copy. Its value is the mark of the copy.
+// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the mark of the copy.
 var copyingKey = []byte("copying")
 
 // Put writes a row. One transaction writes many rows.

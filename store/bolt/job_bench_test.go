@@ -221,7 +221,7 @@ func (o *benchFixture) asked(n int) []string {
 	return turns
 }
 
-// job does a whole job. Its steps share only the turn's id.
+// job does a whole job. The steps of a job share only the turn's id.
 func (o *benchFixture) job(turn string) error {
 	return errors.Join(
 		o.part(func(wf *workflow.Workflow) error { return o.park(wf, turn) }),

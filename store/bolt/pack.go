@@ -135,8 +135,8 @@ func compress(b []byte, in bucket, value []byte) []byte {
 	return with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
 }
 
-// Unpack returns the value of a row. Unpack is for code that reads a file without [Open]. Its arguments are the row's
-// bucket, and the row's bytes without the checksum.
+// Unpack returns the value of a row. Unpack is for code that reads a file without [Open]. The arguments of Unpack are
+// the row's bucket, and the row's bytes without the checksum.
 func Unpack(name string, stored []byte) ([]byte, error) {
 	in := bucket(slices.Index(bucketNames[:], name))
 	if in >= bucketEnd {

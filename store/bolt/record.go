@@ -25,7 +25,7 @@ type table[T any] struct {
 
 func (t *table[T]) isClosed(rec *T) bool { return t.closed != nil && t.closed(rec) }
 
-// row is a row of an index bucket. Its value is the record's id.
+// row is a row of an index bucket. The value of an index row is the record's id.
 type row struct {
 	in  bucket
 	key []byte

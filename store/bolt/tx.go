@@ -12,7 +12,7 @@ import (
 // reader is the read half of a transaction.
 type reader struct{ rows *rows }
 
-// tx is a transaction as seen by one closure. Its rows are nil once the closure has returned.
+// tx is a transaction as seen by one closure. The rows of a tx are nil once the closure has returned.
 type tx struct{ reader }
 
 var (

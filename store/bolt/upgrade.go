@@ -22,8 +22,8 @@ var (
 	runsBucket   = []byte("runs")
 )
 
-// checksumsKey is a key in the root bucket while an upgrade adds checksums. Its value is the number of a bucket, and
-// the key of the next row without a checksum.
+// checksumsKey is a key in the root bucket while an upgrade adds checksums. The value of the key is the number of a
+// bucket, and the key of the next row without a checksum.
 var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
@@ -195,7 +195,8 @@ func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }
 
-// runs converts the old rows of automatic runs to counters. Their keys were: tool, conversation, at, execution.
+// runs converts the old rows of automatic runs to counters. The parts of the old keys were: tool, conversation, at,
+// execution.
 func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 	old := r.tx.Bucket(runsBucket)
 	if old == nil {

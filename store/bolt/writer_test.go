@@ -57,7 +57,8 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	return errs, func() { close(gate); wg.Wait() }
 }
 
-// All closures that wait while another closure runs share a commit. They run in the order in which they were queued.
+// All closures that wait while another closure runs share a commit. The closures run in the order in which they were
+// queued.
 func TestSharedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
