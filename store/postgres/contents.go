@@ -77,8 +77,8 @@ func (c *contents) begin() error {
 	return nil
 }
 
-// knowsAll returns store.ErrNewer if the tables have a newer version. This is an error even if the program can work
-// with these tables, because it would not check or copy their new parts.
+// knowsAll returns store.ErrNewer if the tables have a newer version. A newer version is an error even if the program
+// can work with these tables, because it would not check or copy their new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {

@@ -38,10 +38,10 @@
 //
 // The tables are in one schema: countersign, or the search_path of the address. The files migrations/*.sql make the
 // tables, and say what each table is for. docs/postgres.md describes the tables for administrators. Migrations are
-// numbered, and only go forward. They run under an advisory lock, with pressly/goose. That library brings three small
-// modules, while tern would bring a dozen with its templates. Each migration names the oldest program that works on the
-// tables after the migration (needs_program), so that replicas of two versions can work side by side. CONTRIBUTING.md
-// says how to write a migration.
+// numbered, and only go forward. Migrations run under an advisory lock, with pressly/goose. That library brings three
+// small modules, while tern would bring a dozen with its templates. Each migration names the oldest program that works
+// on the tables after the migration (needs_program), so that replicas of two versions can work side by side.
+// CONTRIBUTING.md says how to write a migration.
 //
 // A guarded record has its id, its version, the record as JSON (store/record), and columns for lookups, order and due
 // times. The columns follow from the record, and Check compares them. born is the order of creation. The column of the

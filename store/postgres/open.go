@@ -215,7 +215,7 @@ func name(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("the database %s at %s", c.Database, strings.Join(at, " or "))
 }
 
-// Open opens a database. Its errors say what to do.
+// Open opens a database. The errors of Open say what to do.
 func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {

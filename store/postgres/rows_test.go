@@ -9,8 +9,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// The maximum number of rows that one whole job writes or deletes, and the maximum number of its commits. They are the
-// same as over bbolt (ADR 8).
+// The maximum number of rows that one whole job writes or deletes, and the maximum number of its commits. Both numbers
+// are the same as over bbolt (ADR 8).
 const (
 	jobRows    = 52
 	jobCommits = 4

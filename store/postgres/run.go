@@ -154,7 +154,7 @@ var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outb
 
 // inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
 // the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). The
-// entries of the journal also keep their order. They come last.
+// entries of the journal also keep their order. The entries of the journal come last.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
 		switch {

@@ -10,10 +10,10 @@ import (
 )
 
 // A transaction of a click reads a request, its history, its call, and the messages that show it, each with its timer.
-// The records that are likely to be read next are read in the same round trip. They are kept until the closure asks for
-// them.
+// The records that are likely to be read next are read in the same round trip. These records are kept until the closure
+// asks for them.
 
-// lists holds lists that the closure has read or will probably read. They include the closure's own writes.
+// lists holds lists that the closure has read or will probably read. The lists include the closure's own writes.
 type lists struct {
 	outbox    map[string][]string                // ids of outbox messages by ref
 	timers    map[string]bool                    // refs whose timers are all known
