@@ -9,7 +9,7 @@ import (
 
 // due reads the timers of a kind that are to be handled now, at most limit. The function skips timers that may not be
 // handled now. If no timer is left, due also returns the due time of the next timer. This time is zero if no timer is
-// set. This time is in the past if due skipped all due timers.
+// set. The time is in the past if due skipped all due timers.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err

@@ -31,8 +31,8 @@ type workerPool struct {
 	shares  store.Shares // the shares whose lanes takeUp has held where necessary
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers overtake it. That takes about ten
-// seconds. Before that, order matters more than speed. After that, one failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before the lane's other timers overtake it. The lane is held for
+// about ten seconds. Before that, order matters more than speed. After that, one failing timer must not block the lane.
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got since the last call. If another process put off the first

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// Handler handles a due timer. Its own transaction clears or replaces the timer. After an error, the handler is called
-// again later. An error with a method After() time.Duration sets the delay, and is not logged as a warning.
+// Handler handles a due timer. The handler's own transaction clears or replaces the timer. After an error, the handler
+// is called again later. An error with a method After() time.Duration sets the delay, and is not logged as a warning.
 type Handler func(ctx context.Context, t store.Timer) error
 
 // Worker is the handler of a kind of timer, with its concurrency.

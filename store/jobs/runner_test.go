@@ -80,7 +80,7 @@ func (f *fixture) note(ref string) {
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
 }
 
-// set sets timers. Their Due is relative: the zero time is the start.
+// set sets timers. The Due of a timer is relative: the zero time is the start.
 func (f *fixture) set(timers ...store.Timer) {
 	f.t.Helper()
 	err := f.store.Update(context.Background(), func(tx store.Tx) error {

@@ -145,7 +145,7 @@ func left(h *harness, id string) (n int) {
 	return n
 }
 
-// conversationsErased: an erased conversation is removed completely. Its neighbors and the audit stay.
+// conversationsErased: an erased conversation is removed completely. The conversation's neighbors and the audit stay.
 func conversationsErased(h *harness) {
 	h.write(talk("a"), talk("a/"), talk("b"))
 	h.refused(errMine, func(tx store.Tx) error {

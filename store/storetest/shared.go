@@ -69,8 +69,8 @@ func oneWinner(h *harness) {
 	}
 }
 
-// neighbours: closures that fail, panic or write nothing share commits with other closures. They do not affect the
-// other closures.
+// neighbours: closures that fail, panic or write nothing share commits with other closures. These closures do not
+// affect the other closures.
 func neighbours(h *harness) {
 	const crew, each = 32, 20
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
