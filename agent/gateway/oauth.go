@@ -28,7 +28,8 @@ import (
 //   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
 //     for a person.
 //   - the token of a person for whom the client acts (RFC 8693): the sub of its claim act is the client's subject. The
-//     claim that the policy names has the person's Slack user id. That person is a requester and can't approve.
+//     claim that the policy names has the person's Slack user id. The person with this id is a requester and can't
+//     approve.
 
 // Limits of tokens and keys.
 const (
