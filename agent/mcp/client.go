@@ -16,14 +16,14 @@ import (
 // Config configures a Client.
 type Config struct {
 	Servers []config.Server
-	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, config.Lookup is used.
+	// Lookup returns environment variables for ${NAME} in the servers' values. If Lookup is nil, config.Lookup is used.
 	Lookup func(name string) (string, bool)
 	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
-	// server don't overlap. Offer is not called when a server becomes unreachable: its tools stay, and calls to them
-	// wait for a while and then fail. If nil, lists are not reported.
+	// server don't overlap. Offer is not called when a server becomes unreachable. The server's tools then stay, and
+	// calls to these tools wait for a while and then fail. If Offer is nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
-	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If nil, problems
-	// are only logged.
+	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If LeftOut is nil,
+	// problems are only logged.
 	LeftOut func(server, problem string)
 	Log     *slog.Logger
 	// Version is this program's version, as sent to servers.
