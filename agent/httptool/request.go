@@ -33,7 +33,7 @@ type body struct {
 	mime string
 }
 
-// request builds a call's request. If it fails, nothing was sent; the error is for the model.
+// request builds a call's request. If request fails, nothing was sent, and the error is for the model.
 func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
 	list, err := members(in.Args)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // header is the first entry of the file. header explains the file to its reader.
 const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
 
-// maxFile is the maximum size of the file, in bytes. For comparison: a thousand tools with long schemas take a few
+// maxFile is the maximum size of the file, in bytes. For comparison, a thousand tools with long schemas take a few
 // megabytes.
 const maxFile = 64 << 20
 
