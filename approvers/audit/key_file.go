@@ -20,8 +20,8 @@ import (
 // keyVariable is the environment variable with the path of the key file.
 const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 
-// OpenKeyFile reads the keys that sign heads. The first key signs new heads; the others signed earlier ones. If there
-// is no file, a new key is created and written.
+// OpenKeyFile reads the keys that sign heads. The first key signs new heads. The other keys have signed earlier heads.
+// If there is no file, a new key is created and written.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
 	keys, err := ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {

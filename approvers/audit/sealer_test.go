@@ -167,8 +167,8 @@ func TestHeadFile(t *testing.T) {
 	}
 }
 
-// The file ends with a head that the store lacks. This is detected even if a lower head or other text follows that
-// head, or if the file has only the head's beginning.
+// The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
+// follows that head, or if the file has only the head's beginning.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -327,8 +327,8 @@ func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A head is shipped when its commit is durable, and not already when the commit is visible. Otherwise, after a power
-// failure, the store could lack a shipped head, and would look like an old copy.
+// A head is shipped when its commit is durable, and not already when the commit is visible. If a head were shipped
+// earlier, the store could lack the shipped head after a power failure, and would look like an old copy.
 func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{}
