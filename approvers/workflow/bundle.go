@@ -247,8 +247,8 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
-// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Everybody
-// who may decide the request can do this.
+// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Each
+// person who may decide the request can do this.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)

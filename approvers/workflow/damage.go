@@ -15,11 +15,12 @@ import (
 	"countersign/store"
 )
 
-// An unreadable record fails closed: what it describes, such as a request or a run, ends as if it had not been allowed.
-// Everything else continues. The damaged record is set aside, and replaced by one with an end state and the reason,
-// rebuilt from the history and related records. Messages that show the record then show this end.
+// An unreadable record fails closed: the request or the run that the record describes ends as if it had not been
+// allowed. All other work continues. The damaged record is set aside. It is replaced by a record with an end state and
+// the reason. The new record is rebuilt from the history and related records. Messages that show the record then show
+// this end.
 
-// whyDamaged is the reason for people, the model and the history.
+// whyDamaged is the reason that people, the model and the history get.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
 // mostDamaged limits how many damaged records are closed, one after the other, for one transaction.
@@ -76,7 +77,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 	}
 }
 
-// closeDamaged closes the subject of one record, and records that in the audit.
+// closeDamaged closes the subject of one record, and records the closing in the audit.
 func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
 	switch x.Bucket {
 	case "messages":
@@ -137,7 +138,7 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts returns the facts of a chain's first record; nil if it can't be read.
+// proposedFacts returns the facts of a chain's first record. If the record can't be read, proposedFacts returns nil.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {
@@ -148,8 +149,8 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// closeRequest replaces a damaged request with a voided one. If its run had begun, the run continues independently of
-// the request.
+// closeRequest replaces a damaged request with a voided request. If the request's run had begun, the run continues
+// independently of the request.
 func (t damageTx) closeRequest(id string) (bool, error) {
 	of, done, err := t.setAsideOf("requests", id)
 	if !done || err != nil {
@@ -263,8 +264,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// closeRun replaces a damaged execution with an ended one. If the history records the start of a run but not its end,
-// the outcome is unknown and people are asked.
+// closeRun replaces a damaged execution with an ended execution. If the history records the start of a run but not its
+// end, the outcome is unknown and people are asked.
 func (t damageTx) closeRun(id string) (bool, error) {
 	of, done, err := t.setAsideOf("executions", id)
 	if !done || err != nil {
@@ -371,7 +372,7 @@ func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (st
 	return store.Call{}, false, nil
 }
 
-// closeCall replaces a damaged call with one that has a result. closeCall also closes the call's request and, if the
+// closeCall replaces a damaged call with a call that has a result. closeCall also closes the call's request and, if the
 // run has not begun, the execution.
 func (t damageTx) closeCall(id string) (bool, error) {
 	of, done, err := t.setAsideOf("calls", id)
@@ -433,7 +434,7 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
-// closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
+// closeTurn replaces a damaged turn with a stopped turn, and closes the turn's open calls.
 func (t damageTx) closeTurn(id string) (bool, error) {
 	of, done, err := t.setAsideOf("turns", id)
 	if !done || err != nil || len(of) == 0 {
@@ -475,8 +476,8 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 	return true, t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// closeOpenCall closes an open call whose turn can't continue. closeOpenCall leaves a run that has begun, which ends by
-// itself.
+// closeOpenCall closes an open call whose turn can't continue. closeOpenCall does not touch a run that has begun,
+// because such a run ends by itself.
 func (t damageTx) closeOpenCall(c store.Call) error {
 	if c.Execution == "" {
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
@@ -499,7 +500,8 @@ func (t damageTx) closeOpenCall(c store.Call) error {
 	return t.endRun(e, r, c)
 }
 
-// closeConversation replaces a damaged conversation with one that is rebuilt from its address and its current turn.
+// closeConversation replaces a damaged conversation with a conversation that is rebuilt from its address and its
+// current turn.
 func (t damageTx) closeConversation(id string) (bool, error) {
 	of, done, err := t.setAsideOf("conversations", id)
 	if !done || err != nil || len(of) == 0 {
@@ -534,8 +536,8 @@ func (t damageTx) closeConversation(id string) (bool, error) {
 	return true, t.PutConversation(conv)
 }
 
-// remakeCallersConversation replaces the damaged conversation of a caller's request with one that is rebuilt from the
-// run and the history. If the conversation has no run, its key stands for nothing any more.
+// remakeCallersConversation replaces the damaged conversation of a caller's request. The new conversation is rebuilt
+// from the run and the history. If the conversation has no run, its key no longer stands for a request.
 func (t damageTx) remakeCallersConversation(id, place string) error {
 	runs, err := t.Executions(id)
 	if err != nil || len(runs) == 0 {

@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Give approves a request and grants more calls like it. Both are one decision, in one transaction.
+// Give approves a request and grants more calls like it. The approval and the grant are one decision, in one
+// transaction.
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {

@@ -22,8 +22,8 @@ const (
 	// time.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab are kept. Older versions are needed because somebody may click on one
-	// that is just being replaced.
+	// homeKept is how many versions of a Home tab are kept. Older versions are needed because a person may click on a
+	// version that is just being replaced.
 	homeKept = 8
 )
 
@@ -72,7 +72,7 @@ func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
 	return append(list, store.OutboxMessage{})[0], err
 }
 
-// followedByHomes schedules an update of the watched Home tabs if the transaction changed something that they show.
+// If the transaction changed data that the watched Home tabs show, followedByHomes schedules an update of these tabs.
 func (t homesTx) followedByHomes() error {
 	if !t.showHomes {
 		return nil

@@ -73,7 +73,7 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// Nothing is closed: the process just ends.
+	// The process just ends, without closing any file.
 }
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

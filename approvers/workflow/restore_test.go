@@ -84,7 +84,8 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// All open work is closed. People are told that the work may have happened. Nobody is told that it did not happen.
+// All open work is closed. People are told that the work may have happened. No message says that the work did not
+// happen.
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()

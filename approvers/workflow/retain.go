@@ -71,9 +71,9 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. retainConversation returns false if something in the conversation still waits. This is checked once, before
-// the transactions, so that the check does not delay other commits. Each transaction then checks that the conversation
-// is unchanged.
+// records. retainConversation returns false if something in the conversation still waits. The check is made once,
+// before the transactions, so that the check does not delay other commits. Each transaction then checks that the
+// conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
