@@ -78,7 +78,7 @@ type Execution struct {
 var (
 	// ErrNotStartable means that the execution was already started. Each permission allows one run.
 	ErrNotStartable = errors.New("this execution has already been started")
-	// ErrNotRunning means that no run is under way.
+	// ErrNotRunning means that the execution is not running.
 	ErrNotRunning = errors.New("this execution is not running")
 	// ErrDigest means that the stored bytes don't match the digest.
 	ErrDigest = errors.New("the stored arguments do not match their digest")
@@ -163,7 +163,8 @@ func (e Execution) Leave(who PersonID) (Execution, error) {
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
 
-// Chain returns the execution's audit chain: its request's, or its own if it has no request.
+// Chain returns the execution's audit chain. This is the chain of the request or, for an execution without a request, a
+// chain of its own.
 func (e Execution) Chain() string {
 	if e.Request != "" {
 		return e.Request

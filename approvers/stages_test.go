@@ -22,7 +22,7 @@ func mustReject(t testing.TB, p *approvers.Policy, r approvers.Request, who appr
 	return out
 }
 
-// A stage can name several roles. Everybody who is in at least one of them counts, but each person only once.
+// A stage can name several roles. Each person who is in at least one of the roles counts, but only once.
 func TestSeveralRoles(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2})
 	r := open(t, p, "issue_refund", small)

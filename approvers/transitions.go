@@ -239,7 +239,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Everybody who may decide the request can do this.
+// Unbundle gives a request of a bundle its own card. Each person who may decide the request can do this.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()

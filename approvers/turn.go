@@ -135,7 +135,7 @@ func (t Turn) Speak(who PersonID) Turn {
 }
 
 // ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. A question
-// grants nothing; risky calls still go to their approvers.
+// grants no right. Risky calls still go to their approvers.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two
