@@ -92,9 +92,9 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. This is so for
-// the rejection that ended the request, and for an approval that alone was sufficient or that replaced all other
-// approvals.
+// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
+// true for the rejection that ended the request, and for an approval that alone was sufficient or that replaced all
+// other approvals.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {

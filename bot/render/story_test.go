@@ -11,8 +11,8 @@ import (
 	"countersign/bot/bottest"
 )
 
-// The text for screen readers names the available actions, repeats every heading, and describes every picture. This is
-// checked for every golden file.
+// The text for screen readers names the available actions, repeats every heading, and describes every picture. The test
+// checks this for every golden file.
 func TestTextTellsTheStory(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil {

@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		"| a | b |\n|---|--:|\n| 1 | 2 | 3 |":     {"table: a | b | \n1 | 2 | 3"},
 		"a | b, no table":                         {"text: a | b, no table"},
 
-		// Nothing in the Markdown is hidden. Link targets, titles, raw HTML and link definitions stay visible.
+		// No part of the Markdown text is hidden. Link targets, titles, raw HTML and link definitions stay visible.
 		"[bank](https://evil.example/)":            {"text: bank ({link https://evil.example/})"},
 		"![x](https://evil.example/p.png)":         {"text: x ({link https://evil.example/p.png})"},
 		"[click](javascript:alert(1))":             {"text: click (javascript:alert(1))"},
