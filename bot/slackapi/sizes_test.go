@@ -380,7 +380,7 @@ func TestNamesOnce(t *testing.T) {
 	}
 }
 
-// Everything that the bot sends passes the size guard.
+// All calls that the bot sends pass the size guard.
 func TestTheBotMeasuresWhatItSends(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
