@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must change nothing.
+// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must have no effect.
 type attackHarness struct {
 	*harness
 	tap     *recordingTransport
@@ -225,7 +225,7 @@ func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.setPolicy(p)
 }
 
-// fate describes all stored facts that an attack could change.
+// fate describes all stored data that an attack could change.
 func (s *attackHarness) fate(request string) string {
 	s.t.Helper()
 	r, err := s.workflow.Views.Request(context.Background(), request)

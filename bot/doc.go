@@ -8,8 +8,8 @@
 //     acknowledged, and Slack sends it again.
 //   - Every delivery is finally handled, or set aside with a note and a log line. No delivery is retried forever.
 //   - After each click, Slack is asked who clicked. If Slack can't say this, the click is refused. A button's value and
-//     a modal's metadata only identify a rendering. What the person was shown is read from the stored rendering, which
-//     must contain the clicked button.
+//     a modal's metadata only identify a rendering. The content that the person saw is read from the stored rendering.
+//     The stored rendering must contain the clicked button.
 //   - One pure function draws every outbox message from one snapshot of the state. The function draws a message again
 //     and again, until Slack shows the latest state. Each Slack message carries the id of its outbox message. Therefore
 //     a post whose response was lost is found again, and is not repeated.

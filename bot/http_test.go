@@ -119,8 +119,8 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 }
 
 // A request that is not a valid, current request of Slack's is refused, with a status that docs/transports.md lists and
-// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither kind of
-// request decides anything or posts a message.
+// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. These two kinds
+// of requests decide no call and post no message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)

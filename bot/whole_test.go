@@ -110,7 +110,7 @@ func (h *harness) proposes(args string) approvers.Request {
 	return r
 }
 
-// forgesWhole submits the form as if Teo had reached its last page. Nothing is decided.
+// forgesWhole submits the form as if Teo had reached its last page. The forged form decides no request.
 func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	h.t.Helper()
 	token, _ := modal["private_metadata"].(string)

@@ -1,6 +1,6 @@
 // Package transport receives Slack's deliveries (events, interactions and slash commands) and acknowledges them. There
-// are two transports. SocketMode keeps two WebSockets to Slack open. HTTP serves Slack's signed requests. Both give raw
-// deliveries to one Handler.
+// are two transports. SocketMode keeps two WebSockets to Slack open. HTTP serves Slack's signed requests. Both
+// transports give raw deliveries to one Handler.
 //
 // Guarantees:
 //
