@@ -19,8 +19,8 @@ import (
 	"countersign/config"
 )
 
-// Every call in a history becomes one fixture, with its plan and the people whose messages led to it. This includes a
-// call that was planned to run automatically but exceeded the automatic limit and went to people.
+// Every call in a history becomes one fixture, with its plan and the people whose messages led to it. The fixtures
+// include a call that was planned to run automatically but exceeded the automatic limit and went to people.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
