@@ -72,7 +72,8 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// Each secret has a variable for a file. This includes the store's address, because it may contain a password.
+// Each secret has a variable for a file. Even the store's address has such a variable, because it may contain a
+// password.
 func TestEverySecretFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{"OPENAI_MODEL": "m", "COUNTERSIGN_TRANSPORT": "http"}
