@@ -25,8 +25,8 @@ func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 	}
 }
 
-// If the answer of a commit is lost, the commit still happens exactly once, and Update returns nil. This is so at every
-// place where the connection can be cut.
+// If the answer of a commit is lost, the commit still happens exactly once, and Update returns nil. The result is the
+// same at every place where the connection can be cut.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  pgserver.Cutting

@@ -22,8 +22,8 @@ import (
 // replica extends its lease in this row (a heartbeat). Each claim is a row in the table claims.
 //
 //   - When the lease of a replica has passed by the clock of the database, any other replica may remove the replica
-//     from the table and take its claims. Both happen in one transaction. So a replica that is in the table still has
-//     its claims, even if its heartbeat is very late.
+//     from the table and take its claims. The removal and the takeover happen in one transaction. So a replica that is
+//     in the table still has its claims, even if its heartbeat is very late.
 //   - A replica begins work only within its lease. The replica measures the lease by its own clock, starting before the
 //     heartbeat was sent. By this clock, the lease is a little shorter than in the database. When it ends, the contexts
 //     of the replica's work end. So the replica stops calling Slack, models and tools before another replica takes
