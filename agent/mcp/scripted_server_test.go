@@ -64,7 +64,7 @@ func (p *scriptedServer) fail(m wire, code int, message string) {
 	p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message)
 }
 
-// next reads a message; false means that there are no more.
+// next reads a message. If there are no more messages, next returns false.
 func (p *scriptedServer) next() (wire, bool) {
 	text, err := p.in.ReadString('\n')
 	if err != nil {

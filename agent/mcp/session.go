@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// refused returns advice if the server refused a request; otherwise it returns "".
+// refused returns advice if the server refused a request. Otherwise refused returns "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""
