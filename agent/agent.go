@@ -50,7 +50,7 @@ var (
 	_ Results   = (*view.Reader)(nil)
 )
 
-// Config configures an Agent. Turns, Runs, Questions, Results, Tools and Log are required; zero values of the other
+// Config configures an Agent. Turns, Runs, Questions, Results, Tools and Log are required. Zero values of all other
 // fields select the defaults.
 type Config struct {
 	Turns     Turns

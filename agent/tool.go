@@ -36,8 +36,8 @@ type Tool struct {
 	//
 	// The model receives the returned text, which is JSON or plain words. An error means that nothing was done. The
 	// model and people read the error's text, so it should be one sentence without secrets. If the tool does not know
-	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again; otherwise people are
-	// asked.
+	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other tool,
+	// people are asked.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.

@@ -45,7 +45,7 @@ func (f Files) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// PinsDigest identifies the pins; empty: there are none.
+// PinsDigest identifies the pins. If there are no pins, PinsDigest is empty.
 func (c Content) PinsDigest() string {
 	if c.Pins == nil {
 		return ""
@@ -120,8 +120,8 @@ func (r *Reader) With(policy []byte) Files {
 	return out
 }
 
-// Pins reads the lock file beside the policy file; nil: there is none, or the policy is compiled in. The error is
-// [LockError].
+// Pins reads the lock file beside the policy file. If there is no lock file, or the policy is compiled in, Pins returns
+// nil. The error is [LockError].
 func (r *Reader) Pins() ([]byte, error) {
 	if r.Path == "" {
 		return nil, nil

@@ -26,7 +26,7 @@ const changing = "changing"
 // store puts a policy into force.
 func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
 
-// loaded returns the Load of the policy; empty: the policy is not stored, or there is none.
+// loaded returns the Load of the policy. If the policy is not stored, or there is no policy, the Load is empty.
 func (a *activePolicy) loaded() string {
 	if now := a.at.Load(); now != nil {
 		return now.policy.Load

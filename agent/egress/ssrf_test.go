@@ -220,7 +220,7 @@ func (h *network) naive() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 }
 
-// get sends a request to an address and returns the error; nil means that an answer came.
+// get sends a request to an address and returns the error. If an answer came, the error is nil.
 func get(c *http.Client, address string) error {
 	resp, err := c.Get(address)
 	if err == nil {

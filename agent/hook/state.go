@@ -76,7 +76,7 @@ func (s state) list(extension string) []record {
 }
 
 // find returns the first record of a call that has an extension. If the record and the call both have an id of the
-// agent, find compares the ids; otherwise it compares fingerprints.
+// agent, find compares the ids. Otherwise find compares fingerprints.
 func (s state) find(extension, id, fingerprint string) (record, bool) {
 	for _, r := range s.list(extension) {
 		if id != "" && r.ID != "" {
