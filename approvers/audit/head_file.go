@@ -71,7 +71,7 @@ func (f HeadFile) heads() (all []fileHead, err error) {
 	return all, nil
 }
 
-// newestHead returns the highest number of a head in the file; 0 if there is none.
+// newestHead returns the highest number of a head in the file. If the file has no heads, newestHead returns 0.
 func (f HeadFile) newestHead() (number uint64, err error) {
 	all, err := f.heads()
 	for _, h := range all {

@@ -130,7 +130,7 @@ func (s *Sealer) Finish(ctx context.Context) {
 	}
 }
 
-// Ready returns the reason why the history is not being sealed; nil if it is.
+// Ready returns the reason why the history is not being sealed. If the history is being sealed, Ready returns nil.
 func (s *Sealer) Ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
