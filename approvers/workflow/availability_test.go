@@ -343,7 +343,7 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 }
 
 // TestSomebodyLeavesWhileThePeopleAreLookedUp checks an absence that begins during a look-up. The absence schedules a
-// second look-up, and the result of the first one does not cancel it.
+// second look-up. The result of the first look-up does not cancel the second look-up.
 func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)

@@ -70,7 +70,8 @@ func Interrupted(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// InterruptedBy returns the cause of a context's interruption; nil if it was not interrupted.
+// InterruptedBy returns the cause of a context's interruption. If the context was not interrupted, InterruptedBy
+// returns nil.
 func InterruptedBy(ctx context.Context) error {
 	i, ok := ctx.Value(interruptionKey{}).(*interruption)
 	if !ok {

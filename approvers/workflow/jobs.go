@@ -120,8 +120,8 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 // Wake, workers notice due timers within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
-// NextDue returns when the next timer falls due; zero if there is none. Timers that wait for the end of a pause don't
-// count.
+// NextDue returns the time at which the next timer falls due. If there is no timer, the time is zero. Timers that wait
+// for the end of a pause don't count.
 func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
 
 // Idle reports whether everything that was due is done. See jobs.Runner.

@@ -44,7 +44,7 @@ type MessageResult struct {
 	Ignored      bool // the message was not for the bot
 	Duplicate    bool // the message was received before
 	Stopped      bool // the message stopped the turn
-	// Passed is the approver whose question the message answers; empty if it answers none.
+	// Passed is the approver whose question the message answers. If the message answers no question, Passed is empty.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
 }
@@ -334,7 +334,7 @@ func (c *slackClock) saw(ts string) {
 	}
 }
 
-// time returns the latest known time; zero if there is none yet.
+// time returns the latest known time. If no time is known yet, time returns zero.
 func (c *slackClock) time() time.Time {
 	seen := c.seconds.Load()
 	if seen == 0 {

@@ -44,7 +44,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor identifies the policy and the tools of the last complete check; empty if there was none yet.
+// reevaluatedFor identifies the policy and the tools of the last complete check. If there was no complete check yet,
+// reevaluatedFor is empty.
 func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""

@@ -101,7 +101,7 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 const maxRetried = 10_000
 
 // retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
-// increase the delay; otherwise an answer could appear hours after Slack would accept it.
+// increase the delay. With a longer delay, an answer could appear hours after Slack would accept the answer.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

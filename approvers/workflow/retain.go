@@ -223,7 +223,7 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 }
 
 // prune removes a chain that is no longer in use, and records the removal in the installation's chain. The function
-// returns the number of removed records; 0 if the chain stays.
+// returns the number of removed records. If the chain stays, the number is 0.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

@@ -143,7 +143,7 @@ func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) 
 }
 
 // A companion is another tool that makes the preview. If it may not be called with a request's arguments, mayPreview
-// returns the reason; otherwise it returns "".
+// returns the reason. Otherwise mayPreview returns "".
 func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
@@ -223,7 +223,7 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 }
 
 // saysNo evaluates the policy's condition on a preview. If the preview says that the call would not succeed, saysNo
-// returns the reason; otherwise it returns "". A condition that can't be evaluated counts as true.
+// returns the reason. Otherwise saysNo returns "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

@@ -85,8 +85,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	}
 }
 
-// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that counts, however
-// late it is handled.
+// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that time counts, even
+// if it is handled very late.
 func TestAnOfferLapses(t *testing.T) {
 	h := trusting(t)
 	for range 3 {

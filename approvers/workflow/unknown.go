@@ -281,8 +281,8 @@ func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
 	return nil, t.runs.returnResult(e)
 }
 
-// mayReport returns a denial if a person may not report on an execution; otherwise nil. The operator at the command
-// line may always report.
+// If a person may not report on an execution, mayReport returns a denial. Otherwise mayReport returns nil. The operator
+// at the command line may always report.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
 		return nil, nil // no denial: the operator can find out what the tool did
