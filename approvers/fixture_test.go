@@ -190,7 +190,7 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is the time at which availability must be checked again; zero if it need not be.
+// recheckAt is the time at which availability must be checked again. If no check is needed, recheckAt is zero.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt

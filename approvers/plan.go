@@ -216,8 +216,8 @@ func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	return ""
 }
 
-// able returns the roles whose people can pass a stage. If too few people can pass it, the second result is the reason;
-// otherwise it is "".
+// able returns the roles whose people can pass a stage. If too few people can pass the stage, the second result is the
+// reason. Otherwise the second result is "".
 func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)
@@ -326,7 +326,7 @@ func (p *Policy) Explain(c Call) (Plan, []string) {
 	return plan, steps
 }
 
-// planTrace records the steps of a plan; nil records nothing.
+// planTrace records the steps of a plan. A planTrace that is nil records no steps.
 type planTrace func(format string, args ...any)
 
 func (n planTrace) tool(p *Policy, c Call, t ToolPolicy, known bool) {

@@ -65,7 +65,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 	}
 }
 
-// nextDue is the time when the next timer is due; zero if there is none.
+// nextDue is the time when the next timer is due. If there is no timer, nextDue is zero.
 func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	timers := []time.Time{w.runBy}
 	if w.state == approvers.Pending {

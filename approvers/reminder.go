@@ -39,7 +39,7 @@ func (r Request) RemindNext() time.Time {
 	return next
 }
 
-// earlier returns the earlier of two times; zero means none.
+// earlier returns the earlier of two times. A zero time means that there is no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -87,7 +87,7 @@ func unionStages(a, b []Stage) []Stage {
 	return out
 }
 
-// sooner returns the shorter of two durations; zero means none.
+// sooner returns the shorter of two durations. A zero duration means that there is no duration.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
