@@ -283,7 +283,7 @@ func spansUpTo(most time.Duration) []time.Duration {
 	return append(shorter, most)
 }
 
-// atMostInput asks for the maximum of an argument. The initial value is the one in the call.
+// atMostInput asks for the maximum of an argument. The initial value is the value in the call.
 func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
 	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+".", string(b.AtMost)

@@ -18,7 +18,7 @@ import (
 )
 
 // wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the content
-// of these texts are unlimited. true marks texts; false marks names, which are shorter.
+// of these texts are unlimited. true marks texts. false marks names, because names are shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,

@@ -48,7 +48,7 @@ func deadlineFormat(r approvers.Request) string {
 }
 
 // maxClock decides how a deadline is shown. If the deadline is less than maxClock after the request was made, only the
-// time of day is shown; otherwise the day is shown, too.
+// time of day is shown. Otherwise the day is also shown.
 const maxClock = 8 * time.Hour
 
 // unless returns the condition that must be met before a deadline to avoid its effect.
