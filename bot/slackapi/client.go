@@ -17,8 +17,8 @@ type Options struct {
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
 	// Share returns the number of processes that share Slack's limits. Share also returns the time since which this
-	// process receives the other processes' messages (Tell); zero means that it receives none. If Share is nil, there
-	// is only one process.
+	// process receives the messages of the other processes (Tell). If this process receives no messages, the time is
+	// zero. If Share is nil, there is only one process.
 	Share     func() (processes int, hears time.Time)
 	Tell      func(Told) // tells the other processes something; may be nil
 	Unlimited bool       // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
