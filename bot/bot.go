@@ -41,8 +41,8 @@ type Config struct {
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
 	// Share returns the number of processes that share Slack's rate limits. Share also returns the time since which
-	// this process receives the messages of Workflow.Tell from the other processes; zero means that it receives none.
-	// If Share is nil, there is only this process.
+	// this process receives the messages of Workflow.Tell from the other processes. If this process receives no
+	// messages, the time is zero. If Share is nil, there is only this process.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.

@@ -110,8 +110,8 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts makes Teo act on a request. On the Home tab and in a form he rejects it; otherwise, and in the form of a
-// critical call, he approves it.
+// acts makes Teo act on a request. On the Home tab and in a form, Teo rejects the call. Anywhere else, and in the form
+// of a critical call, Teo approves the call.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}

@@ -313,8 +313,8 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (des
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns the request for which the members of a user group are looked up. This is the shown request, or the
-// first one if several are shown.
+// groupFor returns the request for which the members of a user group are looked up. The request is the shown request
+// or, if several requests are shown, the first of them.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
