@@ -76,7 +76,7 @@ func (g *growing) close() {
 	}
 }
 
-// make makes a person ask for a refund. If finished is set, the refund is approved and run; otherwise it waits.
+// make makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the refund waits.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
 	ctx, wf := g.t.Context(), g.workflow

@@ -160,7 +160,7 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 }
 
 // told checks turns that were stopped because two processes died during them. People must have been told about each
-// such turn. Somebody has tried the turn again; otherwise it would have no answer.
+// such turn. A person has tried the turn again. Without that, the turn would have no answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {

@@ -224,7 +224,7 @@ func replicaName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// gated lists the tools whose calls always wait for approval, whatever the arguments.
+// gated lists the tools whose calls always wait for approval, with any arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {

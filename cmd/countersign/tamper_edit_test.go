@@ -22,8 +22,8 @@ func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 // bucketNumbers has the numbers of the history's buckets that checksums include.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed appends the checksum that a tamperer would compute: over the bucket's number, the key's length, the key and
-// the value.
+// summed appends the checksum that a tamperer would compute. The checksum covers the bucket's number, the key's length,
+// the key and the value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
