@@ -26,7 +26,7 @@ type Endpoint struct {
 	Result      Result
 	Timeout     time.Duration
 	Effect      approvers.Effect
-	// IdempotencyKey is the header for the execution's id; empty: none.
+	// IdempotencyKey is the header for the execution's id. If IdempotencyKey is empty, the id is not sent.
 	IdempotencyKey string
 	Allow          []string // permitted private networks and hosts
 	MaxResult      int      // bytes of text for the model
