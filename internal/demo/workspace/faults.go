@@ -57,9 +57,9 @@ type Fault struct {
 	Type string `json:"type,omitempty"`
 	// Times is how often the fault occurs. 0 means once.
 	Times int `json:"times,omitempty"`
-	// RetryAfter is in seconds; 0 means 1.
+	// RetryAfter is a number of seconds. 0 means 1 second.
 	RetryAfter int `json:"retry_after,omitempty"`
-	// Status is the HTTP status of a server error; 0 means 500.
+	// Status is the HTTP status of a server error. 0 means status 500.
 	Status int `json:"status,omitempty"`
 	// Error is the code of FaultError, such as edit_window_closed.
 	Error string `json:"error,omitempty"`

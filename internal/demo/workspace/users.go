@@ -53,7 +53,7 @@ func newUser(p SeedPerson, team string, now time.Time) *user {
 	return u
 }
 
-// loadZone resolves an IANA name; empty is UTC. The machine's own zone ("Local") is an error.
+// loadZone resolves an IANA name. An empty name means UTC. The machine's own zone ("Local") is an error.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
 		name = "no/such/zone"

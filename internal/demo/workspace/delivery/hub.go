@@ -155,7 +155,7 @@ func (h *Hub) Connected() bool {
 	return len(h.sockets) > 0
 }
 
-// Use changes the URLs of deliveries; empty URLs switch to sockets. Queued events are sent immediately.
+// Use changes the URLs of deliveries. Empty URLs switch to sockets. Queued events are sent immediately.
 func (h *Hub) Use(urls RequestURLs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
