@@ -132,7 +132,7 @@ func Text(s string) string {
 	return s
 }
 
-// Error returns the text of an error without secrets; empty for nil.
+// Error returns the text of an error without secrets. If err is nil, the text is empty.
 func Error(err error) string {
 	if err == nil {
 		return ""
