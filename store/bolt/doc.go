@@ -20,10 +20,10 @@
 //     that can't be read fails only the closures that touch it.
 //   - Before anything is written to a file of up to 256 MiB, Open examines it: the position of every element on its
 //     page, the order of the keys, every checksum, and whether every page is either used once or free. If the file is
-//     damaged, Open builds a new one from what can be read, and keeps the damaged one as STORE.damaged-TIME. Indexes,
-//     timers and the journal are rebuilt from other rows that hold the same data. A row that is lost leaves a mark
-//     under its key, so that reading it fails. A larger file is examined while it is in use, and at the next start if
-//     damage was found.
+//     damaged, Open builds a new file from the readable rows, and keeps the damaged file as STORE.damaged-TIME.
+//     Indexes, timers and the journal are rebuilt from other rows that hold the same data. A row that is lost leaves a
+//     mark under its key, so that reading it fails. A larger file is examined while it is in use, and at the next start
+//     if damage was found.
 //
 // A View may see the writes of a commit slightly before Update returns to the caller of these writes.
 //

@@ -303,8 +303,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length in bytes; 0 means as many whole pages as
-// needed.
+// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the length is as many
+// whole pages as needed.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {

@@ -362,7 +362,7 @@ func TestFileThatGoesAway(t *testing.T) {
 	}
 }
 
-// A failed creation leaves nothing behind, and the next one succeeds.
+// A failed creation of a store leaves no file behind, and the next creation succeeds.
 func TestCreationThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {

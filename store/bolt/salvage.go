@@ -395,7 +395,7 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// sumNamed reads a hash in hex; zero if the text is not a hash.
+// sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.
 func sumNamed(name string) (sum approvers.Sum) {
 	b, err := hex.DecodeString(name)
 	if err == nil && len(b) == len(sum) {

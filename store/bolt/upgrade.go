@@ -147,8 +147,8 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at a bucket and a key. The function returns where the next transaction
-// continues; nil if every row has a checksum.
+// checksums adds checksums to rows, starting at a bucket and a key. The function returns the place where the next
+// transaction continues. If every row has a checksum, the place is nil.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
