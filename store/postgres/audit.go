@@ -89,7 +89,7 @@ func (t reader) lookUpHead(chain string) queryable {
 	})
 }
 
-// head returns a chain's last record; zero if the chain does not exist.
+// head returns a chain's last record. If the chain does not exist, the record is zero.
 func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	if _, ok := t.run.known[chainKey(chain)]; !ok {
 		if err := t.run.query(onRows("audit_records", chain), t.lookUpHead(chain)); err != nil {
