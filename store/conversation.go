@@ -80,8 +80,8 @@ type Message struct {
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
 	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written; nil: it was read in time
-	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
-	// the text that the model received.
+	// MessageEdit records an edit or deletion in Slack after the model received the message. If there was no such
+	// change, MessageEdit is nil. Text stays the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 

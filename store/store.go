@@ -176,8 +176,8 @@ type Tx interface {
 	// number. If below is 0, it deletes all of them.
 	EraseRenderings(message string, below uint64) (int, error)
 
-	// AppendAudit writes a linked record and its payload (nil: none). If the record does not follow the chain's head,
-	// the error is ErrConflict.
+	// AppendAudit writes a linked record and its payload. If the payload is nil, the record has no payload. If the
+	// record does not follow the chain's head, the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
 	// ErasePayloads deletes payloads of a chain and returns their Seqs. ErasePayloads deletes the payloads of the
 	// records in only, or all if only is empty. The records and their hashes stay. The caller records the erasure in

@@ -60,7 +60,8 @@ type Timer struct {
 	// handles all timers with the same affinity. If Affinity is empty, Lane is used instead; if Lane is empty too, Ref
 	// is used.
 	Affinity string `json:"affinity,omitempty"`
-	// PutOff is the time at which the timer was last postponed; zero: never. Due is the time to which it was postponed.
+	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
+	// is the time to which it was postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
 

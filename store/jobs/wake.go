@@ -63,8 +63,8 @@ func (r *Runner) wake(kind store.TimerKind) {
 	}
 }
 
-// Wake makes every worker read due timers immediately. Call it after setting a test clock forward; otherwise workers
-// notice within a second.
+// Wake makes every worker read due timers immediately. Call Wake after setting a test clock forward. Without the call,
+// workers notice the new time within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
 		r.wake(kind)
