@@ -20,7 +20,7 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// driverKey is an environment variable. If it is set, this test binary is the driver of a scenario.
+// driverKey is an environment variable. If the variable is set, this test binary is the driver of a scenario.
 const driverKey = "MCP_CONFORMANCE_DRIVER"
 
 func TestMain(m *testing.M) {
