@@ -157,7 +157,7 @@ func New(c Config) *Agent {
 }
 
 // Wait waits for tools that are still running after their deadline. Wait is called at shutdown. The tools' results are
-// discarded. If they don't return before ctx ends, Wait returns ctx's error.
+// discarded. If the tools don't return before ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

@@ -37,8 +37,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are a complete JSON object. If they are, any further piece would make them
-// invalid.
+// whole reports whether the arguments so far are a complete JSON object. If the arguments are complete, any further
+// piece would make them invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))

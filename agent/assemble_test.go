@@ -44,7 +44,7 @@ func TestPiecesComeTogether(t *testing.T) {
 		var events []string
 		begun := 0
 		for left := len(queues); left > 0; {
-			// The calls begin in order. After that, their pieces come in any order.
+			// The calls begin in order. After that, the pieces of the calls come in any order.
 			k := rapid.IntRange(0, min(begun, len(queues)-1)).Draw(t, "next")
 			begun = max(begun, k+1)
 			if len(queues[k]) == 0 {

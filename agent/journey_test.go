@@ -22,8 +22,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is one process with the real workflow, a real store and a scripted model, without Slack. If it is stopped and
-// started again, only the store stays.
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. If the process is
+// stopped and started again, only the store stays.
 type harness struct {
 	t      *testing.T
 	path   string

@@ -37,7 +37,8 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes so far. While it stays the same, earlier reads of the registry are up to date.
+// Version returns the number of changes so far. While the number stays the same, earlier reads of the registry are up
+// to date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

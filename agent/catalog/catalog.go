@@ -111,7 +111,7 @@ func (c *Catalog) Stored(load string) {
 	c.active.load(load)
 }
 
-// want sets the sources to keep connected, and their pins. If it fails, nothing changes.
+// want sets the sources to keep connected, and their pins. If want fails, the sources do not change.
 func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	all := declare(file, lock, config.Lookup)
 	if errs := faults(all); len(errs) > 0 {
@@ -185,8 +185,8 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 const serversFirst = 2 * time.Second
 
 // Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
-// they have ended. The end of ctx does not disconnect the servers, so that current runs can finish. Before it returns,
-// Begin waits a short time for the servers' lists of tools.
+// they have ended. The end of ctx does not disconnect the servers, so that current runs can finish. Begin waits a short
+// time before it returns, for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)

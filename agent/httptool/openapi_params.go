@@ -126,7 +126,7 @@ func described(schema, description any) any {
 }
 
 // If values of one of the types can't be written unambiguously in the parameter's style, unwritable returns the reason.
-// Otherwise it returns "".
+// Otherwise unwritable returns "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {

@@ -162,7 +162,7 @@ func (o *operation) aim(path string) error {
 }
 
 // definition returns the declaration of the request, without values of environment variables. The declaration is the
-// tool's pinned definition. If it changes, the tool counts as another tool.
+// tool's pinned definition. If the declaration changes, the tool counts as another tool.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {

@@ -101,7 +101,7 @@ func quoted(s string) string {
 	return string(out)
 }
 
-// Write replaces a lock file completely, or leaves it unchanged. After it returns, the new file survives a power
+// Write replaces a lock file completely, or leaves it unchanged. After Write returns, the new file survives a power
 // failure. An existing file keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
 	if _, err := Bytes(path); err != nil { // such as a broken link, or not a regular file
