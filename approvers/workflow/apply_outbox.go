@@ -65,7 +65,7 @@ func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell,
 	return nil
 }
 
-// tellRemark sends a question to the requesters. When they answer, it notifies the person who asked.
+// tellRemark sends a question to the requesters. When the requesters answer, tellRemark notifies the person who asked.
 func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Start lets an approved call begin that waits for its caller. If it does not wait, or has begun already, nothing
+// Start lets an approved call begin that waits for its caller. If the call does not wait, or has begun already, nothing
 // changes.
 func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "start for a caller", func(t *tx) error {

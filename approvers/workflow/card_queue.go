@@ -126,7 +126,8 @@ func (t cardsTx) showNextQueued(id, address string) error {
 }
 
 // leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. leaveCardQueues
-// returns true if the request is still pending but has left an address. In that case, its card must be shown elsewhere.
+// returns true if the request is still pending but has left an address. The card of such a request must be shown at
+// another address.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil

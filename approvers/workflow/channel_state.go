@@ -17,8 +17,8 @@ import (
 // channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
 // store.SettingChannelState holds a state for each channel in which the bot can no longer write, because the bot was
 // removed, or the channel was archived or deleted. All open messages there move to direct messages immediately. Later
-// messages are still tried in the channel first. Therefore they appear in the channel again as soon as the bot is back,
-// even if Slack does not report the bot's return.
+// messages are still tried in the channel first. Therefore later messages appear in the channel again as soon as the
+// bot is back, even if Slack does not report the bot's return.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`

@@ -54,9 +54,9 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 }
 
 // TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level. A
-// new process then continues with the file. An unprotected tool never runs twice. If its run was interrupted, its
-// outcome is unknown, and people are asked. Any other tool is run again, under the same key. If no run was interrupted,
-// every call runs once.
+// new process then continues with the file. An unprotected tool never runs twice. If the run of such a tool was
+// interrupted, the outcome is unknown, and people are asked. Any other tool is run again, under the same key. If no run
+// was interrupted, every call runs once.
 //
 // After a run was interrupted, it also stops the next process at each point.
 func TestCrashPoints(t *testing.T) {

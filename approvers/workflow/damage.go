@@ -55,7 +55,8 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the subject of a damaged record. If it returns true, the failed work can be tried again.
+// closeDamaged closes the subject of a damaged record. If closeDamaged returns true, the failed work can be tried
+// again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
 	if most == 0 || x.Bucket != "messages" && x.ID == "" {
 		return false

@@ -66,8 +66,8 @@ func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Requ
 	return r, err
 }
 
-// Escalate adds the next lead to the current stage and notifies that role's members. From then on they may decide the
-// stage.
+// Escalate adds the next lead to the current stage and notifies that role's members. From then on, these members may
+// decide the stage.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)

@@ -124,8 +124,8 @@ func TestDecisionTimeAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestUnknownDecisionTime checks two cases. If it is unknown when the card was shown, the decision has no time. If the
-// click was received before the card's delivery was recorded, the time is a millisecond.
+// TestUnknownDecisionTime checks two cases. If the time at which the card was shown is unknown, the decision has no
+// time. If the click was received before the card's delivery was recorded, the time is a millisecond.
 func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)

@@ -13,8 +13,8 @@ import (
 
 // runningHandlers has the running handlers. When everything is paused, it ends all their contexts; when somebody stops
 // a turn, it ends the contexts of that turn's handlers. A handler enters before it claims anything. Therefore there are
-// two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise its own
-// transaction sees the pause or the stop.
+// two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise the
+// handler's own transaction sees the pause or the stop.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int

@@ -153,7 +153,7 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent refreshes a message everywhere it is shown. If it is shown nowhere, wantCurrent creates it.
+// wantCurrent refreshes a message everywhere it is shown. If the message is shown nowhere, wantCurrent creates it.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {

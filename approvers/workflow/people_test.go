@@ -166,7 +166,7 @@ func TestHandingOn(t *testing.T) {
 }
 
 // If a person already has the card by direct message, they would not notice that the request was handed to them.
-// Therefore they get a notice.
+// Therefore this person gets a notice.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)

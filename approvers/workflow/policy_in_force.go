@@ -16,8 +16,8 @@ import (
 type PolicySource interface {
 	// CatchUp adopts the policy in force. If this process can't use this policy, the error is store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force, as far as it knows. While it returns false, no
-	// work begins.
+	// Usable reports whether this process can use the policy in force, as far as it knows. While Usable returns false,
+	// no work begins.
 	Usable() bool
 	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
@@ -119,7 +119,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replaced returns a part of the new policy in force. If its content is unchanged, it keeps the origin of the old part.
+// replaced returns a part of the new policy in force. If the content of the part is unchanged, the part keeps the
+// origin of the old part.
 func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

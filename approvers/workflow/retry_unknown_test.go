@@ -89,8 +89,8 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// A call ran without approval, or under a grant. If it is asked for again, it always needs approval by the people who
-// would decide without the grant.
+// A call ran without approval, or under a grant. If the same call is requested again, it always needs approval by the
+// people who would decide without the grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })

@@ -97,7 +97,7 @@ func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []
 	return t.PutSetting(s)
 }
 
-// sealed reads the state for the next head. If it does not match the last head, it is rebuilt from the journal.
+// sealed reads the state for the next head. If the state does not match the last head, it is rebuilt from the journal.
 func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
 	if errors.Is(err, store.ErrNotFound) {

@@ -142,8 +142,8 @@ func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) 
 	return p, ""
 }
 
-// A companion is another tool that makes the preview. If it may not be called with a request's arguments, mayPreview
-// returns the reason. Otherwise mayPreview returns "".
+// A companion is another tool that makes the preview. If the companion may not be called with a request's arguments,
+// mayPreview returns the reason. Otherwise mayPreview returns "".
 func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"

@@ -24,8 +24,8 @@ type Pause struct {
 // Ref returns the reference of the messages about a pause. The reference contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
-// ReadPause reads the pause. If its record is damaged, everything counts as paused, so that nothing runs until a person
-// decides.
+// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused, so that nothing runs
+// until a person decides.
 func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingPause)
 	if errors.Is(err, store.ErrNotFound) {

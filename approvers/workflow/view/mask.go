@@ -5,7 +5,7 @@ import (
 	"countersign/store"
 )
 
-// mask adds the arguments that the policy in force masks to a request's and a call's lists of masked arguments. If it
+// mask adds the arguments that the policy in force masks to a request's and a call's lists of masked arguments. If mask
 // adds an argument, it removes the preview, because the preview may contain the argument's value. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
