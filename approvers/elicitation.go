@@ -43,7 +43,7 @@ const (
 	ElicitationExpired   ElicitationState = "expired"
 )
 
-// Accept records the answer of the person who was asked. If they visited an address, values is nil.
+// Accept records the answer of the person who was asked. If the person visited an address, values is nil.
 func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now time.Time) (Elicitation, *Denied) {
 	if d := q.Answerable(who, received); d != nil {
 		return q, d

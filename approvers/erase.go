@@ -19,7 +19,7 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether the texts were removed. If they were removed, the digest doesn't match the arguments.
+// Erased reports whether the texts were removed. If the texts were removed, the digest doesn't match the arguments.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
 // Erase removes the arguments and the result from an execution. The digest of the execution stays.

@@ -115,7 +115,7 @@ func sameFixed(a, b []Bound) bool {
 	return slices.EqualFunc(fixed(a), fixed(b), func(x, y Bound) bool { return x.Arg == y.Arg && x.holds(y.Equal) })
 }
 
-// Lapse ends a grant or an offer whose time is over. Otherwise it returns false.
+// Lapse ends a grant or an offer whose time is over. Otherwise Lapse returns false.
 func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	if !g.State.Open() || now.Before(g.Until) {
 		return g, false

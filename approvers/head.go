@@ -150,7 +150,7 @@ func SignedBy(signed, key string) bool {
 
 // HeadChain verifies heads one after the other. HeadChain verifies their numbers, their links, and their signatures.
 type HeadChain struct {
-	// Named lists the public keys that the operator trusts. If it is empty, the first head's own key is trusted.
+	// Named lists the public keys that the operator trusts. If Named is empty, the first head's own key is trusted.
 	Named []string
 
 	key  string   // the current signing key

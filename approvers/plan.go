@@ -199,7 +199,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	return out
 }
 
-// If the named stages can never be passed, unsatisfiable returns the reason. Otherwise it returns "".
+// If the named stages can never be passed, unsatisfiable returns the reason. Otherwise unsatisfiable returns "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
 	for i, s := range plan.Stages {

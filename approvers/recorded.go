@@ -59,10 +59,10 @@ func (r Request) agreed() string {
 	return ""
 }
 
-// Unrecorded returns how a request differs from its chain, as a part of a sentence. If they agree, it returns "". If
-// they differ, the request was changed without a recorded transition. Such a request must not be decided or run.
-// Unrecorded also verifies the chain's links and hashes. Unrecorded compares less for an ended request, because its
-// texts may have been erased, or it may have been rebuilt from its history after damage.
+// Unrecorded returns how a request differs from its chain, as a part of a sentence. If the request and the chain agree,
+// Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such a request must
+// not be decided or run. Unrecorded also verifies the chain's links and hashes. Unrecorded compares less for an ended
+// request, because its texts may have been erased, or it may have been rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()
@@ -194,7 +194,8 @@ func (x *recording) take(a AuditRecord) {
 	}
 }
 
-// Unrecorded returns how an execution differs from its chain, as a part of a sentence. If they agree, it returns "".
+// Unrecorded returns how an execution differs from its chain, as a part of a sentence. If the execution and the chain
+// agree, Unrecorded returns "".
 func (e Execution) Unrecorded(chain []AuditRecord) string {
 	state, digest := ExecutionNone, ""
 	for _, a := range chain {

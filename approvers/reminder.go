@@ -49,7 +49,7 @@ func earlier(a, b time.Time) time.Time {
 
 // Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
 // not decided. If a reminder is due, or the escalation chain has ended once more, Remind reminds all of these people.
-// Otherwise it reminds only people whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is
+// Otherwise Remind reminds only people whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is
 // deferred until the end of do-not-disturb. A reminder because of a gap only goes to people who were asked before the
 // gap. Remind returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {

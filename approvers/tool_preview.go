@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise it returns "". refusalIn
-// looks only at the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise refusalIn returns "".
+// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
