@@ -117,7 +117,7 @@ func (v View) lead(r approvers.Request) string {
 }
 
 // If all approvers are outside their working hours, standsStill returns the note that the clock is stopped. Otherwise
-// it returns nothing.
+// standsStill returns no note.
 func (v View) standsStill(r approvers.Request) *RichText {
 	var first approvers.Role
 	var opens time.Time

@@ -60,7 +60,7 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 }
 
 // If the preview says that the call would not succeed, previewSaysNo returns a sentence that says so and gives the
-// reason. Otherwise it returns nothing.
+// reason. Otherwise previewSaysNo returns no sentence.
 func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
