@@ -41,7 +41,7 @@ const (
 // errDown says that a call was not made because Slack does not answer.
 var errDown = errors.New("Slack does not answer")
 
-// made returns nil if a call may be made now. Otherwise it returns an error with the time of the next try.
+// made returns nil if a call may be made now. Otherwise made returns an error with the time of the next try.
 func (c *circuitBreaker) made(ctx context.Context) error {
 	c.mu.Lock()
 	down, watched, wait := c.down, c.watched, time.Until(c.next)
