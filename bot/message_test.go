@@ -133,7 +133,8 @@ func TestDeletedSince(t *testing.T) {
 	h.unseen("sam", "#support", root, "was deleted")
 }
 
-// If a queued message is edited, its stored text is updated. If it is deleted, the message and its notice are removed.
+// If a queued message is edited, its stored text is updated. If the queued message is deleted, the message and its
+// notice are removed.
 func TestQueuedMessageIsReworded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// A refused kind or method is recorded in the store and not used for a while. Then it is tried again.
+// A refused kind or method is recorded in the store and not used for a while. Then the kind or method is tried again.
 
 // How long a refusal is remembered. After that time, the workspace may accept the feature.
 const (

@@ -236,7 +236,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 }
 
 // notChanged handles a failed change of a message. If Slack refuses to change a message, the message would keep
-// outdated buttons. Therefore it is deleted and posted again.
+// outdated buttons. Therefore such a message is deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message is still there

@@ -39,8 +39,8 @@ type historyScan struct {
 }
 
 // bareMessage is a message of the bot that has no metadata, because Slack may drop the metadata of a message. Such a
-// message is recognised by its buttons, which name the outbox message. If it has no buttons, it is recognised by its
-// text.
+// message is recognised by its buttons, which name the outbox message. If the message has no buttons, it is recognised
+// by its text.
 type bareMessage struct {
 	ts     string
 	text   string

@@ -20,7 +20,7 @@ type Delivery struct {
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If it returns an error, the delivery is not acknowledged. Otherwise the
+	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. Otherwise the
 	// delivery is acknowledged, with answer as JSON unless answer is nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
@@ -46,7 +46,7 @@ type Options struct {
 	Now     func() time.Time // for the times of receipt
 }
 
-// receive makes a delivery durable. If it returns an error, the delivery must not be acknowledged.
+// receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged.
 func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error) {
 	answer, err = o.Handler.Receive(ctx, d)
 	if err != nil {
