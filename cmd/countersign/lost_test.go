@@ -220,7 +220,7 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed and calls first. Then it starts a new process, which continues.
+// another waits until the bot is killed and calls first. Then another starts a new process, which continues.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())

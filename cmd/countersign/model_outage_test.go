@@ -38,8 +38,8 @@ var modelOutages = []struct {
 }
 
 // TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
-// don't need the model, so they are decided and run. A turn is tried again for a while. Then it stops, and a message
-// with a button continues the turn once the model is back.
+// don't need the model, so they are decided and run. A turn is tried again for a while. Then the turn stops, and a
+// message with a button continues the turn once the model is back.
 func TestModelOutages(t *testing.T) {
 	t.Parallel()
 	for i, kind := range modelOutages {

@@ -422,7 +422,8 @@ func passing(err error) bool {
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// load reads the policy and pins in force. If it returns an error, row is still set if it could be read.
+// load reads the policy and pins in force. If load returns an error, row is still set, provided that the row could be
+// read.
 func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
 	row, content, err := ps.workflow.Policies.Content(ctx)
 	if err == nil {

@@ -307,7 +307,7 @@ func (f *replicaFaults) revive(ctx context.Context, at int) {
 	}
 }
 
-// end waits until all faults are over. Then it waits until the replicas have settled the work that people had begun by
+// end waits until all faults are over. Then end waits until the replicas have settled the work that people had begun by
 // that time.
 func (f *replicaFaults) end(ctx context.Context) {
 	f.Helper()
@@ -486,7 +486,7 @@ func (c *killHarness) outstanding(asks []*ask) string {
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.
 // Meanwhile another replica takes over. The other replica says that the run's outcome is unknown, and answers people.
-// The stopped replica completes its call, but can't record the result. Then it works again.
+// The stopped replica completes its call, but can't record the result. Then the replica works again.
 //
 // COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10).
 func TestStoppedReplica(t *testing.T) {

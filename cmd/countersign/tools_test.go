@@ -310,8 +310,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// A definition of a source that can't become a tool is listed with the reason. If it was pinned, it counts as refused,
-// and not as gone or drifted.
+// A definition of a source that can't become a tool is listed with the reason. If the definition was pinned, it counts
+// as refused, and not as gone or drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

@@ -28,8 +28,8 @@ import (
 //	  issue_refund was approved by Teo (team-lead) and done
 //	  Countersign: …refund…
 //
-// At its beginning, a scenario may name the policy file to use, by a path relative to the scenario, and the time at
-// which it begins.
+// At its beginning, a scenario may name a policy file and a start time. The path of the policy file is relative to the
+// scenario.
 //
 // What people do:
 //
