@@ -161,7 +161,7 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns all values of the given kinds, if the schema lists them. Otherwise it returns nil.
+// values returns all values of the given kinds, if the schema lists them. Otherwise values returns nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {

@@ -72,8 +72,8 @@ func onOneLine(s string) string {
 	return b.String()
 }
 
-// Problems lists the problems of a file, in the order of the file. If it is returned as an error, at least one problem
-// has the severity Error.
+// Problems lists the problems of a file, in the order of the file. If Problems is returned as an error, at least one
+// problem has the severity Error.
 type Problems []Problem
 
 // Error returns one line for each problem.
