@@ -7,8 +7,8 @@
 //   - The model calls only offered tools, with arguments that their schemas name. The model never makes the same call
 //     twice within a turn.
 //   - Only people's messages lead to calls. Text in a tool's result is reported, never obeyed.
-//   - The model asks instead of guessing an order, an account, an amount or a text. If it did not understand a message,
-//     it says so.
+//   - The model asks instead of guessing an order, an account, an amount or a text. If the model did not understand a
+//     message, the model says so.
 //   - A refused call is not repeated. The model offers suitable alternatives instead.
 //
 // A message is processed in these steps. turn.go splits the history into turns. clean.go removes Slack's markup.

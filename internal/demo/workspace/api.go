@@ -86,8 +86,8 @@ var methods = map[string]method{
 	"files.info":                   {run: (*Server).filesInfo, scope: "files:read", tier: tier4},
 }
 
-// serveAPI answers one Web API call. First, it applies faults. Then it checks the token, the scope and the rate, and
-// runs the method.
+// serveAPI answers one Web API call. First, serveAPI applies faults. Then serveAPI checks the token, the scope and the
+// rate, and runs the method.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	name := r.PathValue("method")

@@ -18,8 +18,8 @@ type Config struct {
 	// takes precedence over Seed, except for tokens and the app's settings.
 	DataFile string
 
-	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If it is empty, each request's Host is
-	// used.
+	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If BaseURL is empty, each request's Host
+	// is used.
 	BaseURL string
 
 	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. Now may

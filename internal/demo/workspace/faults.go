@@ -160,7 +160,8 @@ func (f *faults) LostAck() bool {
 	return lost
 }
 
-// failBefore applies a fault that occurs before the method runs. If it has answered the call, failBefore returns true.
+// failBefore applies a fault that occurs before the method runs. If failBefore has answered the call, failBefore
+// returns true.
 func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault) bool {
 	switch fault.Fault {
 	case FaultRateLimited:

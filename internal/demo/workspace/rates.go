@@ -34,7 +34,7 @@ func (r *rates) set(on bool) {
 	clear(r.posts)
 }
 
-// wait returns the seconds that a call has to wait. If it returns 0, the call is accepted and counted.
+// wait returns the seconds that a call has to wait. If wait returns 0, the call is accepted and counted.
 func (r *rates) wait(method string, limit tier, channel string, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

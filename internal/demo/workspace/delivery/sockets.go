@@ -55,7 +55,7 @@ func (h *Hub) Drop() {
 }
 
 // Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning,
-// Disconnect closes each socket ten seconds later. Otherwise it closes the sockets immediately.
+// Disconnect closes each socket ten seconds later. Otherwise Disconnect closes the sockets immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
