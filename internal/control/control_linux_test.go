@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUserEnv is an environment variable with the path of a socket. If it is set, the test binary is a client of that
-// socket.
+// otherUserEnv is an environment variable with the path of a socket. If the variable is set, the test binary is a
+// client of that socket.
 const otherUserEnv = "CONTROL_TEST_OTHER_USER"
 
 func TestMain(m *testing.M) {

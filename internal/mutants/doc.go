@@ -1,5 +1,5 @@
 // Package mutants consists of tests only. The tests break the product on purpose, so that the product loses something
-// or does something twice. Then they check that the test campaigns notice the fault.
+// or does something twice. Then the tests check that the test campaigns notice the fault.
 //
 // Each mutant replaces texts in source files. The changed files are written to a temporary directory, and go test
 // -overlay builds the product with them. Each replaced text must be in its file exactly once. If a change of the code

@@ -57,7 +57,7 @@ var known atomic.Pointer[[]string]
 // shortest is the minimum length of a registered secret, because removing shorter values would remove ordinary words.
 const shortest = 6
 
-// Secrets registers secrets. From then on, they are removed from all text.
+// Secrets registers secrets. From then on, the secrets are removed from all text.
 func Secrets(values ...string) {
 	for {
 		before := known.Load()
