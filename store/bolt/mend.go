@@ -127,7 +127,7 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 
 // strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a row
 // shows to which bucket the row belongs. Without the list of free pages, used pages can't be distinguished from pages
-// that are no longer used. In that case, strays adds no rows to buckets without damaged pages. If it finds several
+// that are no longer used. In that case, strays adds no rows to buckets without damaged pages. If strays finds several
 // versions of a record, it takes the highest version.
 func (s *salvage) strays(x *examination) {
 	torn, all := map[bucket]bool{}, false

@@ -120,7 +120,7 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 	return *k.record.(*T), nil
 }
 
-// find looks up a record that may not exist. If it returns an error, the error is a *store.DamagedError.
+// find looks up a record that may not exist. If find returns an error, the error is a *store.DamagedError.
 func (t *table[T]) find(r *rows, id string) (k known, err error) {
 	k, ok := r.known[recordID{t.in, id}]
 	if !ok {

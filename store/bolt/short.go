@@ -10,9 +10,9 @@ import (
 )
 
 // Records of the history are written in every transaction, and verification reads all of them. zstd would take three
-// times as long to read them as to hash them (ADR 8). Therefore they have a code of their own, which takes less than a
-// microsecond to read. In this code, hashes and ids are stored as bytes instead of digits, and each common phrase is
-// stored as one byte.
+// times as long to read them as to hash them (ADR 8). Therefore these texts have a code of their own, which takes less
+// than a microsecond to read. In this code, hashes and ids are stored as bytes instead of digits, and each common
+// phrase is stored as one byte.
 //
 // A short record consists of the record's length as an unsigned varint, and these codes:
 //
