@@ -76,8 +76,8 @@ func (n *notices) signal() {
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
 
-// Hears returns the time since which this replica has received the notices of the other replicas. If it does not
-// receive notices now, the time is zero.
+// Hears returns the time since which this replica has received the notices of the other replicas. If this replica does
+// not receive notices now, the time is zero.
 func (r *Replica) Hears() time.Time {
 	r.notices.mu.Lock()
 	defer r.notices.mu.Unlock()

@@ -25,9 +25,9 @@ import (
 //     from the table and take its claims. The removal and the takeover happen in one transaction. So a replica that is
 //     in the table still has its claims, even if its heartbeat is very late.
 //   - A replica begins work only within its lease. The replica measures the lease by its own clock, starting before the
-//     heartbeat was sent. By this clock, the lease is a little shorter than in the database. When it ends, the contexts
-//     of the replica's work end. So the replica stops calling Slack, models and tools before another replica takes
-//     over, unless its process was suspended.
+//     heartbeat was sent. By this clock, the lease is a little shorter than in the database. When the lease ends, the
+//     contexts of the replica's work end. So the replica stops calling Slack, models and tools before another replica
+//     takes over, unless its process was suspended.
 //   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). Such a
 //     transaction is serializable, and so is the transaction that takes claims. If a transaction checks the claim
 //     before the move and commits after it, the database orders the transaction before the move. If the new owner has

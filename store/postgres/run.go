@@ -197,8 +197,8 @@ func (r *run) query(of depends, queries ...queryable) error {
 }
 
 // change first sends the pending writes, and then a statement that changes rows. From here on, the transaction has
-// locked rows and may wait for other transactions in any order. Therefore it waits only for a moment, and then runs
-// again.
+// locked rows and may wait for other transactions in any order. Therefore the transaction waits only for a moment, and
+// then runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
 	r.hasty = true

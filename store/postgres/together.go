@@ -95,8 +95,8 @@ func (r *run) lookUpRequest(id string) error {
 	return r.listOutbox(messages, id, refs...)
 }
 
-// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then it reads the
-// request of the execution.
+// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then
+// lookUpExecution reads the request of the execution.
 func (r *run) lookUpExecution(id string) error {
 	var messages []store.OutboxMessage
 	reads := []queryable{executionTable.lookUp(r, id), r.lookUpOutbox("ARRAY[$1]", id, &messages)}
