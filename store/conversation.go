@@ -37,8 +37,8 @@ type CallerRequest struct {
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 
-	// Repeatable marks a request without a key. Until its result was delivered, an identical call of the caller counts
-	// as a repetition of this request.
+	// Repeatable marks a request without a key. Until the result of the request was delivered, an identical call of the
+	// caller counts as a repetition of this request.
 	Repeatable bool      `json:"repeatable,omitempty"`
 	Delivered  time.Time `json:"delivered,omitzero"` // when its last state was sent to the caller; zero: not yet
 }
