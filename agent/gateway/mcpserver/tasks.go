@@ -172,7 +172,7 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 	return out
 }
 
-// getTask is tasks/get. In the extension, it also returns the result.
+// getTask is tasks/get. In the extension, getTask also returns the result.
 func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {

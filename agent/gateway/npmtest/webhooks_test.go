@@ -51,7 +51,7 @@ func (r *rejected) NotTold(_ context.Context, _ store.Timer, _ string, f workflo
 	return nil
 }
 
-// verify is the receiver's program. For each message, it prints the type and the status, or "refused".
+// verify is the receiver's program. For each message, verify prints the type and the status, or "refused".
 const verify = `
 const { Webhook } = require(process.argv[1] + "/node_modules/standardwebhooks");
 for (const m of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
