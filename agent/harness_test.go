@@ -112,7 +112,8 @@ func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeWorkflow records the agent's calls. If one of its function fields is set, it replaces the method of that name.
+// fakeWorkflow records the agent's calls. If one of its function fields is set, fakeWorkflow replaces the method of
+// that name.
 type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal

@@ -63,7 +63,7 @@ func (a *Agent) maxSteps(agent approvers.Agent) int {
 	return a.MaxSteps
 }
 
-// finalText returns the text of the answer. If the answer ended in an unusual way, it adds a note.
+// finalText returns the text of the answer. If the answer ended in an unusual way, finalText adds a note.
 func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	text := r.text
 	if r.cut {

@@ -66,7 +66,8 @@ type Invocation struct {
 	Key string
 	// Args are the exact approved bytes.
 	Args json.RawMessage
-	// Conversation and Turn identify the origin of the call. Request is the approval request, empty if there is none.
+	// Conversation and Turn identify the origin of the call. Request is the approval request. If the call has no
+	// approval request, Request is empty.
 	Conversation, Turn, Request string
 	// Asker is the last person who wrote before the model asked for the call.
 	Asker approvers.PersonID

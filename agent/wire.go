@@ -38,7 +38,7 @@ func wireName(name string) string {
 	return b.String()
 }
 
-// wireIDs gives each call of a history a unique id. If possible, it keeps the model's own id.
+// wireIDs gives each call of a history a unique id. If possible, wireIDs keeps the model's own id.
 type wireIDs map[string]bool
 
 func (used wireIDs) of(c store.Call) string {

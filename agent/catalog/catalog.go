@@ -202,7 +202,7 @@ func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	}
 }
 
-// keep connects and drops servers when the wanted servers change. When ctx ends, it drops all servers.
+// keep connects and drops servers when the wanted servers change. When ctx ends, the function drops all servers.
 func (c *Catalog) keep(ctx context.Context) {
 	for {
 		select {

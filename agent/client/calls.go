@@ -145,7 +145,7 @@ func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, 
 }
 
 // Approved returns the arguments that may be run after a claim: the original arguments, or those of an approver's edit.
-// If there are none, the error is a [Refusal], or it says why the answer can't be trusted.
+// If there are no such arguments, the error is a [Refusal], or it says why the answer can't be trusted.
 func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	if r.Status != Approved {
 		return nil, &Refusal{r}
