@@ -81,8 +81,8 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 	return out, err
 }
 
-// payloadState compares a payload with the hash in its record. If the payload is missing, it looks for a record of an
-// erasure.
+// payloadState compares a payload with the hash in its record. If the payload is missing, payloadState looks for a
+// record of an erasure.
 func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p approvers.AuditPayload, there bool) evidence.PayloadState {
 	switch {
 	case a.PayloadHash == "":

@@ -74,7 +74,7 @@ func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.Aud
 // ErrUnknownChain means that the history has no chain with the given name.
 var ErrUnknownChain = errors.New("the history has no request")
 
-// oneChain reads a chain without its damaged records. If there is no such chain, it returns ErrUnknownChain.
+// oneChain reads a chain without its damaged records. If there is no such chain, oneChain returns ErrUnknownChain.
 func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.AuditRecord, left Unread, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		left = Unread{}
@@ -90,7 +90,7 @@ func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.
 	return chain, left, nil
 }
 
-// payloadOf reads the payload of a record. payloadOf returns false if there is none.
+// payloadOf reads the payload of a record. If the record has no payload, payloadOf returns false.
 func payloadOf(r store.Reader, a approvers.AuditRecord) (approvers.AuditPayload, bool, error) {
 	p, err := r.AuditPayload(a.Chain, a.Seq)
 	if errors.Is(err, store.ErrNotFound) {

@@ -117,7 +117,8 @@ func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err err
 	return last, err
 }
 
-// end returns the end of the file, beginning with a whole head. If the file is missing or empty, it returns "".
+// end returns the end of the file, beginning with a whole head. If the file is missing or empty, the function returns
+// "".
 func (f HeadFile) end() (string, error) {
 	file, err := os.Open(string(f))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,8 @@ import (
 )
 
 // EachChain calls fn with the records of every chain. EachChain reads one page of chains in each snapshot. EachChain
-// skips damaged records. After all other records were read, it returns an *Unread error that lists the damaged records.
+// skips damaged records. After all other records were read, EachChain returns an *Unread error that lists the damaged
+// records.
 func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditRecord) error) error {
 	var left Unread
 	for after, more := "", true; more; {

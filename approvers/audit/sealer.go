@@ -137,7 +137,7 @@ func (s *Sealer) Ready(context.Context) error {
 	return s.err
 }
 
-// HeadsShipped returns the reason why a target lacks heads. If no target lacks heads, it returns nil.
+// HeadsShipped returns the reason why a target lacks heads. If no target lacks heads, HeadsShipped returns nil.
 func (s *Sealer) HeadsShipped(context.Context) error {
 	var errs []error
 	for _, c := range s.Shippers {

@@ -34,7 +34,7 @@ func (u *Unread) Take(err error) error {
 	return nil
 }
 
-// Err returns u as an error. If no row was left out, it returns nil.
+// Err returns u as an error. If no row was left out, Err returns nil.
 func (u Unread) Err() error {
 	if len(u.Rows) == 0 {
 		return nil
