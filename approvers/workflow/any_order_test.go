@@ -95,7 +95,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws one of the timers of a kind, and returns its ref. If there is no such timer, it returns "".
+// one draws one of the timers of a kind, and returns its ref. If there is no such timer, the function returns "".
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {

@@ -58,7 +58,7 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 // interrupted, the outcome is unknown, and people are asked. Any other tool is run again, under the same key. If no run
 // was interrupted, every call runs once.
 //
-// After a run was interrupted, it also stops the next process at each point.
+// After a run was interrupted, TestCrashPoints also stops the next process at each point.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
@@ -100,7 +100,7 @@ func TestCrashPointsPostgres(t *testing.T) {
 	sum.allEnds(t)
 }
 
-// allPoints stops the process at every point. With a stride, it skips some points.
+// allPoints stops the process at every point. With a stride, allPoints skips some points.
 func (s *crashSum) allPoints(t *testing.T, stride int) {
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -187,7 +187,7 @@ type crashSum struct {
 	server               *pgserver.Server // of the database for the lives; nil: each has a file
 }
 
-// empty empties the tables of the database and returns its address. Without a database, it returns "".
+// empty empties the tables of the database and returns its address. Without a database, the function returns "".
 func (s *crashSum) empty(t *testing.T) string {
 	t.Helper()
 	if s.server == nil {

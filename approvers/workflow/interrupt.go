@@ -11,10 +11,10 @@ import (
 	"countersign/store"
 )
 
-// runningHandlers has the running handlers. When everything is paused, it ends all their contexts; when somebody stops
-// a turn, it ends the contexts of that turn's handlers. A handler enters before it claims anything. Therefore there are
-// two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise the
-// handler's own transaction sees the pause or the stop.
+// runningHandlers has the running handlers. When everything is paused, all contexts of these handlers end. When a
+// person stops a turn, the contexts of that turn's handlers end. A handler enters before it claims anything. Therefore
+// there are two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise
+// the handler's own transaction sees the pause or the stop.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int

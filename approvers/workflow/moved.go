@@ -27,7 +27,7 @@ type fileState struct {
 const lookEvery = 500 * time.Millisecond
 
 // InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
-// wrote to it. If neither has happened, or if the store has no file, it returns nil.
+// wrote to it. If neither has happened, or if the store has no file, InPlace returns nil.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {

@@ -22,7 +22,7 @@ func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason strin
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
 
-// Resume ends a pause. If nothing is paused, it returns ErrNotDue.
+// Resume ends a pause. If nothing is paused, Resume returns ErrNotDue.
 func (w *Pauses) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "resume", settings.Pause{By: who, Reason: reason})
 }

@@ -84,7 +84,7 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 }
 
 // PutIntoForce replaces the policy in force, and records the change. before is the policy that is replaced, or zero if
-// there is none. If another policy is in force, the error is store.ErrConflict.
+// no policy is in force. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()

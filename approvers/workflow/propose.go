@@ -221,8 +221,8 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 	return r.ID, true, nil
 }
 
-// admissible checks whether a call can be made at all. If not, problem is a sentence for the model. Otherwise problem
-// is "".
+// admissible checks whether a call can be made at all. If the call can't be made, problem is a sentence for the model.
+// Otherwise problem is "".
 func (t proposalsTx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault

@@ -52,7 +52,7 @@ func (c *running) looked(times int) bool {
 	return c.looks >= times
 }
 
-// late returns the time since due. If the clock was set forward past due, it returns the time since then.
+// late returns the time since due. If the clock was set forward past due, the function returns the time since then.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()

@@ -42,7 +42,7 @@ func repeatable(e approvers.Execution) bool {
 
 // MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot does this when it starts and claims
 // such runs. MarkInterrupted is for commands that have exclusive access to the store and run no tools. If there are no
-// such runs, it writes nothing.
+// such runs, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {

@@ -181,8 +181,8 @@ func (t callersTx) putWebhook(s store.Setting, w settings.Webhook) (err error) {
 // ErrNoWebhook means that the policy has no webhook for a client.
 var ErrNoWebhook = errors.New("workflow: the client has no webhook")
 
-// ResumeWebhook switches a client's webhook on, and makes the waiting deliveries due now. If the webhook works, it
-// returns ErrNotDue.
+// ResumeWebhook switches a client's webhook on, and makes the waiting deliveries due now. If the webhook works,
+// ResumeWebhook returns ErrNotDue.
 func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	return w.update(ctx, "resume a webhook", func(t *tx) error {
 		client, ok := t.policy.Client(name)

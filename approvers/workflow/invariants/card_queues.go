@@ -30,7 +30,7 @@ func (l CardQueue) IDs() (open, held []string) {
 	return open, held
 }
 
-// CardQueueAt reads the card queue of an address. If there is none, the result is empty.
+// CardQueueAt reads the card queue of an address. If the address has no card queue, the result is empty.
 func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	s, err := r.Setting(store.SettingCardQueue + address)
 	if errors.Is(err, store.ErrNotFound) {

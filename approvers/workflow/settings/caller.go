@@ -56,7 +56,7 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
-// ReadCaller reads the stored facts about a caller. If there are none, it returns the zero value.
+// ReadCaller reads the stored facts about a caller. If there are no facts, ReadCaller returns the zero value.
 func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingCaller+name, &c)
 	return c, s, err

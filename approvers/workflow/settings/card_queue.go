@@ -82,7 +82,7 @@ func (l *CardQueue) Add(r approvers.Request, waits bool) {
 }
 
 // Admit moves cards from the head of the queue to the open cards, until the number of open cards is most. Admit returns
-// the moved cards. If most is zero, it moves all cards.
+// the moved cards. If most is zero, Admit moves all cards.
 func (l *CardQueue) Admit(most int) []QueuedCard {
 	n := len(l.Held)
 	if most > 0 {

@@ -18,7 +18,8 @@ type CardQueue struct {
 // firstQueued is how many waiting requests a notice names.
 const firstQueued = 3
 
-// readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, it reads nothing.
+// readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, readCardQueue reads
+// nothing.
 func (m *Model) readCardQueue(r store.Reader, ref string) error {
 	address, round := settings.ParseCardQueueNotice(ref)
 	l, _, err := settings.ReadCardQueue(r, address)

@@ -336,8 +336,8 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads both directions of a retry. For a run with an unknown outcome, it reads the request for the retry,
-// with its cards. For a retry's request, it reads the messages that ask about the earlier run.
+// readRetry reads both directions of a retry. For a run with an unknown outcome, readRetry reads the request for the
+// retry, with its cards. For a retry's request, readRetry reads the messages that ask about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {
