@@ -21,8 +21,8 @@ const MaxArgs = 64 << 10
 var ErrArgs = errors.New("arguments refused")
 
 // StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, with
-// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, it refuses numbers that
-// float64 can't hold exactly, because conditions compute in float64.
+// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
+// numbers that float64 can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -109,7 +109,7 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 // fold maps names that differ only in case to the same key. The function uses Unicode's simple case folding.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber parses a number as float64. If exact is set, it refuses a number that float64 can't hold exactly.
+// readNumber parses a number as float64. If exact is set, readNumber refuses a number that float64 can't hold exactly.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {

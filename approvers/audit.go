@@ -509,9 +509,9 @@ type Checked struct {
 	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
-// Check verifies a row's hash, position, payload and link to the row before it, prev (zero: there is none). The error
-// describes the manipulation. If prev is damaged, Check does not verify the link; the caller compares it with the
-// journal's hash of prev.
+// Check verifies a row's hash, position, payload and link to the row before it, prev. If there is no row before it,
+// prev is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link; the caller
+// compares it with the journal's hash of prev.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

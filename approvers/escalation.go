@@ -153,7 +153,7 @@ func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
 // Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
 // policy says. Escalate never skips a stage or lowers a quorum. Escalate returns false if no escalation is due. If
-// nobody is left to notify, it returns false and an EscalationEnded event.
+// nobody is left to notify, Escalate returns false and an EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false

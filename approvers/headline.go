@@ -126,7 +126,8 @@ type argument struct {
 	raw  json.RawMessage
 }
 
-// subjectArgument is the argument that names the subject of a call. subjectArgument is empty if there is none.
+// subjectArgument is the argument that names the subject of a call. If the call has no such argument, subjectArgument
+// is empty.
 type subjectArgument struct{ name, value string }
 
 // subjectOf returns the argument that identifies the subject of a call: an id, or a name.

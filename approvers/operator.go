@@ -57,8 +57,8 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 	return r, append([]Event{decided}, events...), denied
 }
 
-// BrokenBy returns the operator's decision that allowed the call in its current form. BrokenBy returns false if there
-// is none.
+// BrokenBy returns the operator's decision that allowed the call in its current form. If there is no such decision,
+// BrokenBy returns false.
 func (r Request) BrokenBy() (Decision, bool) {
 	for _, d := range r.ValidApprovals() {
 		if d.BreakGlass {

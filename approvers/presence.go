@@ -67,8 +67,8 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 }
 
 // ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
-// have the authority of a peer. If nobody can be reached, it makes the escalation due. Outside of the working hours of
-// all roles, it schedules the next check for the time at which the first role starts work.
+// have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. Outside of the
+// working hours of all roles, it schedules the next check for the time at which the first role starts work.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -119,7 +119,7 @@ type Deactivated struct {
 }
 
 // callOf returns the request's lead calls with this lead's call added or replaced. If there is no reason to record for
-// this lead, it removes the lead's call.
+// this lead, callOf removes the lead's call.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {

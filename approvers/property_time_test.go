@@ -49,7 +49,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 	return h.Days[local.Weekday()] && !slices.Contains(h.Holidays, local.Format("2006-01-02")) && hour >= h.From && hour < h.To
 }
 
-// worksNow reports whether one of the roles works. If there are no roles, it returns true.
+// worksNow reports whether one of the roles works. If there are no roles, worksNow returns true.
 func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })

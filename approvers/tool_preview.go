@@ -47,7 +47,7 @@ const (
 	ToolPreviewTries = 3
 )
 
-// PreviewSource names the tool that makes a preview, and how it is called. The zero value makes none.
+// PreviewSource names the tool that makes a preview, and how it is called. With the zero value, no preview is made.
 type PreviewSource struct {
 	Tool     string          // another tool, which only reads and is called with the same arguments; empty for a dry run, which calls the tool itself
 	Argument string          // for a dry run: the argument that requests it

@@ -93,8 +93,9 @@ func addSigner(signers []Signer, s Signer) []Signer {
 }
 
 // offeredTo returns the role that may accept an offer. offeredTo starts at the role that approved last, and follows the
-// leads to the first lead whose authority covers the counted calls. If there is no such lead, it returns the role that
-// approved last. If the authority of that role does not cover the counted calls either, it returns false.
+// leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo returns the
+// role that approved last. If the authority of that role does not cover the counted calls either, offeredTo returns
+// false.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)
