@@ -293,7 +293,7 @@ func (v View) differ(open []approvers.Request) bool {
 }
 
 // untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
-// own deadline, and untilWhen returns nothing. For a list, it returns the first deadline.
+// own deadline, and untilWhen returns nothing. For a list, untilWhen returns the first deadline.
 func (v View) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:

@@ -50,7 +50,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	v.actionButtons(p, r, whole)
 }
 
-// banners returns the warnings that stand above everything else on a card. Normally there are none.
+// banners returns the warnings that stand above everything else on a card. Normally there are no such warnings.
 func (v View) banners(r approvers.Request) []*RichText {
 	out := v.setbacks(r)
 	for _, f := range doubts(r) {

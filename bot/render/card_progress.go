@@ -142,8 +142,8 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against returns how many people have rejected, prefixed with sep. If one rejection would end the request, it returns
-// "".
+// against returns how many people have rejected, prefixed with sep. If one rejection would end the request, the
+// function returns "".
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
 		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)
@@ -336,8 +336,8 @@ func (v View) agreed(r approvers.Request) *RichText {
 	return p
 }
 
-// approvals returns the decisions that allowed a request. If there are none and a person closed the request, it returns
-// that person's decision.
+// approvals returns the decisions that allowed a request. If there are no such decisions and a person closed the
+// request, the function returns that person's decision.
 func approvals(r approvers.Request) []approvers.Decision {
 	var out []approvers.Decision
 	for _, d := range r.Decisions {

@@ -204,7 +204,7 @@ var ended = map[approvers.State]struct{ by, alone string }{
 	"":                  {"reported on this", "was settled"},
 }
 
-// RoleTitle returns a role's title in the current policy. If the policy has no such role, it returns the name
+// RoleTitle returns a role's title in the current policy. If the policy has no such role, RoleTitle returns the name
 // unchanged.
 func RoleTitle(p *approvers.Policy, role string) string {
 	if p == nil {

@@ -66,8 +66,8 @@ func hostOf(address string) string {
 	return short(Visible(u.Host), slackapi.MaxHeader)
 }
 
-// ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended, it
-// returns a modal that explains why there is no form.
+// ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended,
+// ElicitationForm returns a modal that explains why there is no form.
 func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := *s.Elicitation
 	if d := q.Answerable(who, s.Now); d != nil {

@@ -189,7 +189,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	return lines
 }
 
-// event describes one record in words. For a record that does not interest people, it returns nothing.
+// event describes one record in words. For a record that does not interest people, the function returns nothing.
 func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
 	f := a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }

@@ -300,7 +300,7 @@ func TookPart(r approvers.Request, who approvers.PersonID) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who })
 }
 
-// Paginate returns a page of a list. If the page no longer exists, it returns the last one.
+// Paginate returns a page of a list. If the page no longer exists, Paginate returns the last one.
 func Paginate[T any](list []T, page, size int) Rows[T] {
 	pages := max(1, (len(list)+size-1)/size)
 	page = min(max(0, page), pages-1)

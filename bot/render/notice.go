@@ -204,8 +204,8 @@ func (v View) askedAgain(r approvers.Request, user string) string {
 	return "You are asked again: it waits for " + waits + "."
 }
 
-// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. stageOf
-// returns -1 if there is none.
+// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. If there
+// is no such stage, stageOf returns -1.
 func stageOf(r approvers.Request, user string) int {
 	for i := r.Stage; i < len(r.Plan.Stages); i++ {
 		roles := r.Plan.Stages[i].Roles()

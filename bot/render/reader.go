@@ -62,7 +62,7 @@ func (r Reader) day(usual, american string) string {
 }
 
 // zoneName returns the common abbreviation of the zone at that time, such as CET. If the zone has only a numeric
-// abbreviation, it returns the zone's full name.
+// abbreviation, zoneName returns the zone's full name.
 func (r Reader) zoneName(t time.Time) string {
 	short, _ := t.In(r.Zone).Zone()
 	if short == "" || strings.ContainsAny(short[:1], "+-") {

@@ -17,7 +17,7 @@ const maxTyped = 40
 
 // typedValue chooses the value to be typed. This is the value that says most about the call, so that the person has to
 // read it. typedValue prefers an amount; then the recipient; then the subject; then a value that the preview shows;
-// then any other number or word. If there is no such value, it chooses the tool's name.
+// then any other number or word. If there is no such value, typedValue chooses the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)
