@@ -96,7 +96,7 @@ func (c *Client) Hear(t Told) { c.limiter.hear(t) }
 // alternatives to chat.update.
 func (c *Client) UpdatesScarce() bool { return c.limiter.scarce() }
 
-// Sleep waits for a duration. If ctx ends first, it returns the context's error.
+// Sleep waits for a duration. If ctx ends first, Sleep returns the context's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

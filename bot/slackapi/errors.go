@@ -114,7 +114,7 @@ func WithDelay(err error) error {
 	return err
 }
 
-// RetryDelay returns the delay before the next try from an error. If the error has no delay, it returns 0.
+// RetryDelay returns the delay before the next try from an error. If the error has no delay, RetryDelay returns 0.
 func RetryDelay(err error) time.Duration {
 	var put putOffError
 	if errors.As(WithDelay(err), &put) {

@@ -20,8 +20,8 @@ type scopeReader struct {
 	latest  int64 // the call whose answer named the granted scopes
 }
 
-// GrantedScopes returns the scopes in Slack's answer to a call with the bot token. If the answer names no scopes, it
-// returns nil.
+// GrantedScopes returns the scopes in Slack's answer to a call with the bot token. If the answer names no scopes,
+// GrantedScopes returns nil.
 func GrantedScopes(req *http.Request, resp *http.Response) []string {
 	scopes := resp.Header.Get("X-OAuth-Scopes")
 	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this call is made with the app-level token
