@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// makers lists the functions of slack-go that make text from strings. For each function, it lists the only files that
-// may call it.
+// makers lists the functions of slack-go that make text from strings. For each function, makers lists the only files
+// that may call it.
 var makers = map[string][]string{
 	"NewTextBlockObject":                 {"render/blocks.go"},
 	"NewRichTextSectionTextElement":      {"render/blocks.go", "render/rich_text.go", "render/markdown/inline.go"},

@@ -287,7 +287,7 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 }
 
 // authority asks Slack who clicked, with the user groups that can give authority over the target. For a change of
-// arguments, which may raise the risk, it does not use a cached answer.
+// arguments, which may raise the risk, the function does not use a cached answer.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:

@@ -71,7 +71,7 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 }
 
 // requestsOn returns the requests that a message is about. If the message is not from the bot, or is not about a
-// request, it returns none.
+// request, requestsOn returns no requests.
 func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	if errors.Is(err, store.ErrNotFound) {

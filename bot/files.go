@@ -60,8 +60,8 @@ func withFiles(text string, files []attachment) string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n(attached: %s)", text, strings.Join(names, ", ")))
 }
 
-// attached returns the contents of a message's files for the model. For a file that is not read, it gives the name and
-// the reason.
+// attached returns the contents of a message's files for the model. For a file that is not read, the function gives the
+// name and the reason.
 func (b *Bot) attached(ctx context.Context, who string, files []attachment) string {
 	var out []string
 	left := maxFilesBytes

@@ -15,7 +15,7 @@ import (
 const maxHistory = 10
 
 // history answers /countersign history. The function lists the person's own requests and the requests that the person
-// decided, newest first. With a request's id, it shows the history of this request.
+// decided, newest first. With a request's id, the function shows the history of this request.
 func (b *Bot) history(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	named, rest, _ := strings.Cut(text, " ")
 	page, isPage := pageIn(named)

@@ -62,7 +62,8 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// features maps names in the code to the scopes of features that need a scope although they make no call.
+// Some features need a scope although they make no call. features maps names in the code to the scopes of such
+// features.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.

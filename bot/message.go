@@ -113,8 +113,8 @@ func nameFor(who approvers.Identity) string {
 	return who.ID.User()
 }
 
-// calledName returns the name of a mentioned person. If Slack does not give the name, it returns the user id, so that
-// the message is not lost.
+// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
+// so that the message is not lost.
 func (b *Bot) calledName(ctx context.Context, user string) string {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.Name == "" {

@@ -238,7 +238,7 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 }
 
 // oldestOf returns the earliest time at which an outbox message can have been posted, as a ts. If the time is unknown,
-// it returns "".
+// oldestOf returns "".
 func oldestOf(s store.OutboxMessage) string {
 	if s.After.IsZero() {
 		return ""

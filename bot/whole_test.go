@@ -88,8 +88,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 }
 
-// proposes makes the model request a refund with these arguments, which are too long for a message, in Sam's
-// conversation.
+// In Sam's conversation, proposes makes the model request a refund. The given arguments are too long for a message.
 func (h *harness) proposes(args string) approvers.Request {
 	h.t.Helper()
 	h.mu.Lock()

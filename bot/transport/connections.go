@@ -29,7 +29,7 @@ func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	return after && !before
 }
 
-// lastUp returns the last time at which a connection was up. If no connection was ever up, it returns zero.
+// lastUp returns the last time at which a connection was up. If no connection was ever up, lastUp returns zero.
 func (c *connections) lastUp(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

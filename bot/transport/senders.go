@@ -24,7 +24,7 @@ func (s *senders) verified(now time.Time) {
 	s.last, s.refused = now, 0
 }
 
-// lastVerified returns the time of the last request from Slack. If there was none, it returns zero.
+// lastVerified returns the time of the last request from Slack. If there was no request, lastVerified returns zero.
 func (s *senders) lastVerified() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,7 +153,7 @@ func (r *reader) open(ctx context.Context) (*connection, error) {
 	return connect(ctx, address, r.HTTP)
 }
 
-// delayOf returns the delay before the next try from an error. If the error has no delay, it returns 0.
+// delayOf returns the delay before the next try from an error. If the error has no delay, delayOf returns 0.
 func delayOf(err error) time.Duration {
 	var delayed interface{ After() time.Duration }
 	if errors.As(err, &delayed) {
