@@ -90,7 +90,8 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	return nil
 }
 
-// trust validates the keys that the operator gave. If the operator gave none, it uses the keys of the key file.
+// trust validates the keys that the operator gave. If the operator gave no keys, the function uses the keys of the key
+// file.
 func (o *verifyOptions) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {

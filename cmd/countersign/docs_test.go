@@ -20,7 +20,7 @@ var (
 	clockTime = regexp.MustCompile(`\d\d:\d\d:\d\d`)
 )
 
-// page is the documentation page about trying policies. The tests use its files and run its commands.
+// page is the documentation page about trying policies. The tests use the page's files and run the page's commands.
 const page = "../../docs/explain.md"
 
 // pageFiles writes the files that the page shows into a new directory.

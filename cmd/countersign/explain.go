@@ -142,8 +142,8 @@ func (o explainOptions) checkClient() error {
 	return nil
 }
 
-// callOf builds the call of a fixture. For arguments that the bot would reject, it returns an error with the text that
-// the model would receive.
+// callOf builds the call of a fixture. For arguments that the bot would reject, callOf returns an error with the text
+// that the model would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	if x.Client != "" {
 		return callOfClient(p, tools, x, now)

@@ -88,7 +88,7 @@ func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	return ms
 }
 
-// seal seals the history, as a running bot does. The function makes the key if there is none.
+// seal seals the history, as a running bot does. If there is no key, the function makes the key.
 func (g *growing) seal(key string) {
 	g.t.Helper()
 	keys, err := audit.OpenKeyFile(g.t.Context(), key, g.store, slog.New(slog.DiscardHandler))

@@ -57,7 +57,8 @@ func TestGrowth(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// checkGrown compares the largest store with the smallest one. If slow is set, it also checks the time of a start.
+// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time of a
+// start.
 func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()
 	first, last := all[0], all[len(all)-1]

@@ -225,8 +225,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs. For each answer that is in its thread, it returns the time from the end of the run to the
-// answer.
+// answers counts the runs. For each answer that is in its thread, the function returns the time from the end of the run
+// to the answer.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()

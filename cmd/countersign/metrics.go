@@ -235,8 +235,8 @@ func (c toolMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the current figures of the servers. For each source, it also sends the number of blocked tools, even if
-// the number is 0.
+// Collect sends the current figures of the servers. For each source, Collect also sends the number of blocked tools,
+// even if the number is 0.
 func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.Servers() {
 		up := 0.0

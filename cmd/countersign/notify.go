@@ -57,9 +57,9 @@ func (n notifier) say(state string) {
 	}
 }
 
-// watch tells systemd that the bot is up, and sends signs of life until ctx ends. Before each sign, it reads the store.
-// If the store can't be read, the sign is still sent, because a restart would not help. If the read does not end, no
-// sign is sent, and systemd restarts the bot.
+// watch tells systemd that the bot is up, and sends signs of life until ctx ends. Before each sign, the function reads
+// the store. If the store can't be read, the sign is still sent, because a restart would not help. If the read does not
+// end, no sign is sent, and systemd restarts the bot.
 func (n notifier) watch(ctx context.Context, s store.Store) error {
 	n.say("READY=1")
 	if n.socket == "" || n.beat == 0 {

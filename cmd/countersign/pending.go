@@ -305,8 +305,8 @@ func whereText(c store.Conversation) string {
 // onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request, it
-// adds a line.
+// cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request,
+// cardTrouble adds a line.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
@@ -336,7 +336,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	return out, nil
 }
 
-// print lists all waiting items. If the operator asked for one item, it prints that item in full.
+// print lists all waiting items. If the operator asked for one item, the function prints that item in full.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
 		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))

@@ -123,7 +123,7 @@ func (s setup) assemble() parts {
 	return p
 }
 
-// reread returns the function that looks for new secrets. If the secrets never change, it returns nil.
+// reread returns the function that looks for new secrets. If the secrets never change, the function returns nil.
 func (s setup) reread() func(context.Context) bool {
 	if s.secrets == nil {
 		return nil
@@ -301,7 +301,7 @@ const (
 
 var oneReplicaJobs = []string{sealingJob, upkeepJob}
 
-// ownReplica returns the replica of this process. If there are no replicas, it returns store.Alone.
+// ownReplica returns the replica of this process. If there are no replicas, ownReplica returns store.Alone.
 func (s setup) ownReplica() store.Replica {
 	if s.replica == nil {
 		return store.Alone{}

@@ -124,7 +124,7 @@ func (s *simulation) logged(line string) {
 	}
 }
 
-// live plays a number of steps. From time to time, it lets all work settle, and makes all checks.
+// live plays a number of steps. From time to time, the function lets all work settle, and makes all checks.
 func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()

@@ -123,8 +123,8 @@ func (p simulationPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide, it
-// returns 0.
+// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide, the
+// function returns 0.
 func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string

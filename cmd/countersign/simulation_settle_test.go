@@ -31,7 +31,7 @@ func (s *simulation) quieten() {
 }
 
 // comeToRest lets the product work until no work is in progress, no timer is due within a second, and no work is being
-// retried. If atEnd is set, it also waits until no deadline is left. No person acts meanwhile.
+// retried. If atEnd is set, comeToRest also waits until no deadline is left. No person acts meanwhile.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -73,7 +73,7 @@ func (s *simulation) comeToRest(atEnd bool) {
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
 
-// nextDue returns the time of the next timer for which a rest waits. If there is none, it returns zero.
+// nextDue returns the time of the next timer for which a rest waits. If there is no such timer, nextDue returns zero.
 func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {

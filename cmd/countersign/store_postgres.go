@@ -31,8 +31,8 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return opened(openStore(env.Store.Path))
 }
 
-// opened returns an open store as an interface. After an error, it returns nil, and not an interface that holds a nil
-// pointer.
+// opened returns an open store as an interface. After an error, the function returns nil, and not an interface that
+// holds a nil pointer.
 func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func amongReplicas(several bool) string {
 	return ""
 }
 
-// boardIf returns the board that divides the work among several bots. For one bot, it returns nil.
+// boardIf returns the board that divides the work among several bots. For one bot, boardIf returns nil.
 func boardIf(several bool) *board {
 	if several {
 		return new(board)

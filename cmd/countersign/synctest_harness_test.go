@@ -188,7 +188,7 @@ func (b *synctestHarness) start() {
 	b.bot = b.others[0].running
 }
 
-// restart lets a new process continue. If there are several processes, it replaces one of them.
+// restart lets a new process continue. If there are several processes, the function replaces one of them.
 func (b *synctestHarness) restart() {
 	b.Helper()
 	if b.board == nil {

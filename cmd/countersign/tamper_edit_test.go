@@ -97,8 +97,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink replaces a record by a forged record, and links the later records of the chain to it. If leaves is set, it
-// also changes the records' entries in the journal.
+// relink replaces a record by a forged record, and links the later records of the chain to it. If leaves is set, the
+// function also changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {

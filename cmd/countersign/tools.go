@@ -231,8 +231,8 @@ func areCount(n int, noun string) string {
 	return cli.Count(n, noun) + " are"
 }
 
-// printLeft prints the definitions of a source that are not offered or that are changed. If source is empty, it prints
-// those of all sources.
+// printLeft prints the definitions of a source that are not offered or that are changed. If source is empty, printLeft
+// prints the definitions of all sources.
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
@@ -279,8 +279,8 @@ func (s toolReport) gate(t agent.Status) string {
 	return words
 }
 
-// pinWord describes the state of a tool relative to its pin. If the tool's current definition can't be used, it returns
-// REFUSED.
+// pinWord describes the state of a tool relative to its pin. If the tool's current definition can't be used, pinWord
+// returns REFUSED.
 func (s toolReport) pinWord(t agent.Status) string {
 	if s.Refusal(t) != "" {
 		return "REFUSED"

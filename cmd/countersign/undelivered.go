@@ -129,8 +129,8 @@ func delivers(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns one line with the number and the first item of each kind. If everything was delivered, it returns
-// nil.
+// summary returns one line with the number and the first item of each kind. If everything was delivered, the function
+// returns nil.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

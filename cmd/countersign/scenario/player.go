@@ -32,7 +32,7 @@ type Demo interface {
 
 	// Now is the time of the demo.
 	Now() time.Time
-	// NextDue returns the time at which the next timer falls due. If no timer is set, it returns zero.
+	// NextDue returns the time at which the next timer falls due. If no timer is set, NextDue returns zero.
 	NextDue(ctx context.Context) (time.Time, error)
 	// Advance sets the clock forward to a time, and makes the bot do all work that becomes due.
 	Advance(to time.Time)

@@ -38,7 +38,8 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 	return lines, nil
 }
 
-// outboxMessage returns the outbox message that a Slack message shows. If there is none, the result's kind is empty.
+// outboxMessage returns the outbox message that a Slack message shows. If there is no such outbox message, the result's
+// kind is empty.
 func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
