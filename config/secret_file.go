@@ -86,8 +86,8 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, it returns
-// the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
+// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, Lookup
+// returns the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {
 		return value, true

@@ -97,7 +97,7 @@ func (c *checker) allTools() []string {
 	return names
 }
 
-// namesOf returns the names of the registered tools. If the tools are not known, it returns nil.
+// namesOf returns the names of the registered tools. If the tools are not known, namesOf returns nil.
 func namesOf(tools []Tool) []string {
 	if tools == nil {
 		return nil

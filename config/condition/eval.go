@@ -98,7 +98,7 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// caller returns the caller of a call. For a call of Countersign's own agent, it returns the zero caller.
+// caller returns the caller of a call. For a call of Countersign's own agent, the function returns the zero caller.
 func (f *facts) caller() approvers.Caller {
 	if f.Caller == nil {
 		return approvers.Caller{}

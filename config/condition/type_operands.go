@@ -14,7 +14,7 @@ import (
 )
 
 // operandErrors reports operands that no overload of a function takes. operandErrors reports the first operand that
-// fits no overload. If each operand fits some overload, it reports the combination.
+// fits no overload. If each operand fits some overload, operandErrors reports the combination.
 func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands []term) {
 	name := e.AsCall().FunctionName()
 	mixed := arithmetic[name] && !slices.ContainsFunc(operands, func(o term) bool { return o.kinds&KindNumber == 0 })

@@ -12,7 +12,7 @@ import (
 
 // TypeProblems checks the condition against the arguments of a tool. TypeProblems reports each part that always fails,
 // or always has the same value, for all valid arguments of the tool. TypeProblems never guesses. If the schema leaves a
-// type open, it reports nothing.
+// type open, TypeProblems reports nothing.
 func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Problems) {
 	t := &typing{
 		Compiled: c, tool: tool, functions: c.env.Functions(), said: map[string]bool{},

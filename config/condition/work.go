@@ -44,8 +44,8 @@ const workName = "@work"
 // budget is the remaining work of one evaluation.
 type budget struct{ left int }
 
-// spend deducts n bytes of work. If fewer bytes are left, it ends the evaluation with an error. As with CEL's own
-// limit, the condition can't catch this error.
+// spend deducts n bytes of work. If fewer bytes are left, the function ends the evaluation with an error. As with CEL's
+// own limit, the condition can't catch this error.
 func (b *budget) spend(n int) {
 	if b == nil {
 		return // a constant part, computed when the policy is read
@@ -85,7 +85,7 @@ func (b *budget) deep(v ref.Val) {
 	}
 }
 
-// length returns the length of a text. For any other value, it returns 0.
+// length returns the length of a text. For any other value, the function returns 0.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:

@@ -103,7 +103,8 @@ func exactly(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// texts compares two texts. If one of them has several lines, it compares them by line, and otherwise by word.
+// texts compares two texts. If one of the texts has several lines, the function compares the texts by line, and
+// otherwise by word.
 func texts(was, is string) string {
 	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
 		return lines(was, is)

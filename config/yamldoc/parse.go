@@ -125,8 +125,8 @@ func markOf(t *token.Token) Mark {
 	return Mark{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// nodeMark returns the position at which a value begins. For a block mapping, it returns the position of the first key,
-// because the parser gives the position of the first colon.
+// nodeMark returns the position at which a value begins. For a block mapping, nodeMark returns the position of the
+// first key, because the parser gives the position of the first colon.
 func nodeMark(n ast.Node) Mark {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		return markOf(m.Values[0].Key.GetToken())

@@ -24,7 +24,7 @@ func (p TextMarks) At(text string, line, column int) Mark {
 func (p TextMarks) Offset(n int) Mark { return p[min(max(n, 0), len(p)-1)] }
 
 // TextMarks follows the value's text through the file, including quotation marks, escapes and line breaks. For any
-// other notation, it gives every character the position at which the text begins.
+// other notation, TextMarks gives every character the position at which the text begins.
 func (v Value) TextMarks(text string) TextMarks {
 	whole := v.doc.At(v.Path)
 	f := follower{doc: v.doc, Mark: whole}
