@@ -98,7 +98,7 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// findName returns a customer's full or partial name. If there is none, it returns an empty text.
+// findName returns a customer's full or partial name. If there is no name, findName returns an empty text.
 func findName(text string) string {
 	for _, m := range possessive.FindAllStringSubmatch(text, -1) {
 		if name := trimName(m[1]); name != "" {

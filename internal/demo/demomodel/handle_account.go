@@ -96,7 +96,8 @@ func (d *responder) accountsOf(w *request) (ids []string, ok bool) {
 	return nil, false
 }
 
-// accountIn returns the account of the found orders. If there is no account, or more than one, it asks a question.
+// accountIn returns the account of the found orders. If there is no account, or more than one, accountIn asks a
+// question.
 func (d *responder) accountIn(w *request, list []*order, none string) ([]string, bool) {
 	var ids, choices []string
 	for _, o := range list {

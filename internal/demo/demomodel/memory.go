@@ -124,8 +124,8 @@ func (m *memory) learnPerson(id, name, email string) {
 	m.people = append(m.people, &person{id, name, email})
 }
 
-// find returns the known person with an id, an e-mail address or a name. If there is none, or more than one, it returns
-// nil.
+// find returns the known person with an id, an e-mail address or a name. If there is no such person, or more than one
+// such person, the function returns nil.
 func (m *memory) find(what string) *person {
 	var found *person
 	for _, p := range m.people {

@@ -110,7 +110,8 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
 }
 
-// conversationsOpen is conversations.open. With one user, it opens a DM. With several users, it opens a group DM.
+// conversationsOpen is conversations.open. With one user, conversationsOpen opens a DM. With several users,
+// conversationsOpen opens a group DM.
 func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
 		ch, failed := s.visible(id)

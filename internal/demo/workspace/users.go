@@ -191,7 +191,7 @@ func (s *Server) usersList(c *call) (object, *apiError) {
 	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// usersLookupByEmail is users.lookupByEmail. As in Slack, it does not find deactivated people.
+// usersLookupByEmail is users.lookupByEmail. As in Slack, usersLookupByEmail does not find deactivated people.
 func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
 	for _, id := range s.userIDs {
