@@ -156,8 +156,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// idlest returns the oldest connection that has sent nothing. If all have sent something, it returns the oldest
-// connection.
+// idlest returns the oldest connection that has sent nothing. If all connections have sent data, the function returns
+// the oldest connection.
 func (l *Listener) idlest() *conn {
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*conn); c.silent() {
