@@ -623,7 +623,7 @@ func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) er
 	})
 }
 
-// begun returns how far an interrupted copy has come. If anew is set, it deletes that copy.
+// begun returns how far an interrupted copy has come. If anew is set, the function deletes that copy.
 func begun(r *run, anew bool) (store.Mark, error) {
 	mark, is, err := interrupted(r)
 	switch {

@@ -99,8 +99,8 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 // auditPage is the number of rows that EachAuditRow reads with one query.
 const auditPage = 500
 
-// EachAuditRow reads pages of records. With each page, it reads the payloads in the page's range, including payloads
-// without a record.
+// EachAuditRow reads pages of records. With each page, EachAuditRow reads the payloads in the page's range, including
+// payloads without a record.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	leaves, err := t.unsealed()
 	if err != nil {
@@ -156,9 +156,9 @@ ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 	}
 }
 
-// payloads reads the payloads after a place, up to the place of the last record. If last is nil, it reads all payloads.
-// Each query has a limit. Without a limit, the server might expect a large part of the table, and would then not use
-// the index.
+// payloads reads the payloads after a place, up to the place of the last record. If last is nil, the function reads all
+// payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would then
+// not use the index.
 func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
 	until, upTo := "", []any(nil)
 	if last != nil {

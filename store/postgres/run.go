@@ -66,7 +66,7 @@ type write struct {
 	args  []any
 }
 
-// known is the state of a row; value nil: there is none.
+// known is the state of a row. If there is no row, value is nil.
 type known struct {
 	value   any
 	version uint64

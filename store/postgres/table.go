@@ -168,8 +168,8 @@ func limited(sql string, limit int) string {
 	return fmt.Sprintf("%s LIMIT %d", sql, limit)
 }
 
-// first is like readable, for up to limit records. If damaged records take up places in the list, it reads a longer
-// list.
+// first is like readable, for up to limit records. If damaged records take up places in the list, the function reads a
+// longer list.
 func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
 	for extra := 0; ; {
 		list, damaged, err := t.list(r, limited(where, limit+extra), args...)
