@@ -62,8 +62,8 @@ type Reader interface {
 
 	// Grant reads a grant in any state.
 	Grant(id string) (approvers.Grant, error)
-	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, it lists the
-	// grants of all tools.
+	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, OpenGrants lists
+	// the grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
 
 	// Absence reads a person's absence. A past absence stays until the next one replaces it.
@@ -78,8 +78,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
-	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, it lists only the
-	// timers that are due by then.
+	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
+	// the timers that are due by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -173,7 +173,7 @@ type Tx interface {
 	// PutRendering writes a posted version. If the version exists already, the error is ErrConflict.
 	PutRendering(Rendering) error
 	// EraseRenderings deletes the posted versions of an outbox message whose Post is less than below, and returns their
-	// number. If below is 0, it deletes all of them.
+	// number. If below is 0, EraseRenderings deletes all posted versions.
 	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit writes a linked record and its payload. If the payload is nil, the record has no payload. If the
