@@ -16,7 +16,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements it.
+// Callers has the use cases of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Claim(ctx context.Context, client approvers.Client, id, hash string) error
@@ -28,7 +28,7 @@ type Callers interface {
 	Mend(ctx context.Context, err error) bool
 }
 
-// Views reads the state of requests. *view.Reader implements it.
+// Views reads the state of requests. *view.Reader implements this interface.
 type Views interface {
 	Caller(ctx context.Context, client, id string) (view.CallerRequest, error)
 	ReceiptKeys(ctx context.Context) ([]settings.ReceiptKey, error)

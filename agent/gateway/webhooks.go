@@ -34,14 +34,14 @@ const (
 	webhookMostAfter = time.Hour        // the longest wait that a receiver can request with Retry-After
 )
 
-// WebhookCallers has the use cases of deliveries. *workflow.Callers implements it.
+// WebhookCallers has the use cases of deliveries. *workflow.Callers implements this interface.
 type WebhookCallers interface {
 	Told(ctx context.Context, timer store.Timer, target, key string) error
 	NotTold(ctx context.Context, timer store.Timer, target string, f workflow.WebhookFailure) error
 	WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error
 }
 
-// WebhookViews reads the requests that deliveries are about. *view.Reader implements it.
+// WebhookViews reads the requests that deliveries are about. *view.Reader implements this interface.
 type WebhookViews interface {
 	Caller(ctx context.Context, client, id string) (view.CallerRequest, error)
 	Webhook(ctx context.Context, client, target string) (settings.Webhook, error)

@@ -24,7 +24,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements it.
+// Callers has the use cases of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Start(ctx context.Context, client approvers.Client, id string) error
@@ -36,7 +36,7 @@ type Callers interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Views reads what is known about a client. *view.Reader implements it.
+// Views reads what is known about a client. *view.Reader implements this interface.
 type Views interface {
 	Patience(ctx context.Context, client string) (time.Duration, error)
 	CallerPending(ctx context.Context, client string) ([]string, error)
