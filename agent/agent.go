@@ -12,7 +12,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Turns supplies the input of a model call and records its result. *workflow.Turns implements it.
+// Turns supplies the input of a model call and records its result. *workflow.Turns implements Turns.
 type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
@@ -21,7 +21,7 @@ type Turns interface {
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 }
 
-// Runs claims the calls of tools and records their results. *workflow.Runs implements it.
+// Runs claims the calls of tools and records their results. *workflow.Runs implements Runs.
 type Runs interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
@@ -33,12 +33,12 @@ type Runs interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-// Questions asks people the questions of a running tool. *workflow.Questions implements it.
+// Questions asks people the questions of a running tool. *workflow.Questions implements Questions.
 type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
 
-// Results reads the results of tool runs. *view.Reader implements it.
+// Results reads the results of tool runs. *view.Reader implements Results.
 type Results interface {
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 }

@@ -36,7 +36,7 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat returns the number for calculations. The caller owns it.
+// Rat returns the number for calculations. The caller owns the returned number.
 func (d Decimal) Rat() *big.Rat {
 	r, _ := new(big.Rat).SetString(d.String()) // always valid in a Decimal
 	return r

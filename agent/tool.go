@@ -124,7 +124,7 @@ const (
 )
 
 // ErrOutcomeUnknown means that a tool does not know whether it acted, for example after a timeout or a broken
-// connection. The tool's error wraps it.
+// connection. The tool's error wraps ErrOutcomeUnknown.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
 // ErrRefused matches every error that [Refused] returns, with errors.Is.
@@ -140,7 +140,7 @@ func (r refusal) Error() string { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // ErrNotRun means that a run was not started, because the tool is missing or differs from the approved one. The tool's
-// error wraps it. People then read that the call was not run, and not that it failed.
+// error wraps ErrNotRun. People then read that the call was not run, and not that it failed.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.

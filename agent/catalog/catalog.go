@@ -337,7 +337,8 @@ func (c *Catalog) Servers() []mcp.Status {
 	return out
 }
 
-// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without them.
+// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without these
+// servers.
 func (c *Catalog) Reachable(context.Context) error {
 	var down []string
 	for _, s := range c.Servers() {

@@ -14,7 +14,8 @@
 //
 // The package promises:
 //
-//   - Arguments are sent byte for byte. Before a claim, they are compared with the hash that the gateway approved.
+//   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash that the gateway
+//     approved.
 //   - A request is repeated only if the repetition can't do anything twice. This rule holds for requests with an
 //     idempotency key, reads, reports and withdrawals. A claim is repeated only if it did not reach the gateway.
 //   - If the answer to a claim is lost, the tool counts as not run, and the error is [ErrClaimLost].

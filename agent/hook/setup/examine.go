@@ -266,7 +266,7 @@ func (m Machine) managed() Finding {
 }
 
 // featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two forms in which people
-// write it.
+// write this setting.
 func featureOff(path string) (string, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
