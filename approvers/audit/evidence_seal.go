@@ -79,7 +79,8 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	return out, err
 }
 
-// leafOf returns the number of a record in the journal. named is false if the journal has another record there.
+// leafOf returns the number of a record in the journal. If the journal has another record at this number, named is
+// false.
 func leafOf(r store.Reader, a approvers.AuditRecord) (leaf uint64, named bool, err error) {
 	row, err := r.AuditRow(a.Chain, a.Seq)
 	if err != nil {

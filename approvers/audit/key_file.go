@@ -73,7 +73,7 @@ func writeNew(path, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct it.
+// ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct the key file.
 var ErrKeyFile = errors.New("the key file can't be used")
 
 // keyFileError is an ErrKeyFile with its own text.
@@ -132,7 +132,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 }
 
 // RenewedKeyFile creates a new key, and returns the content of the key file with that key in front. The caller writes
-// it.
+// the file.
 func RenewedKeyFile(path string) (string, error) {
 	keys, err := ReadKeyFile(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Observed counts calls of one tool that did not run because of observe mode. The policy would have had the same
-// outcome for all of them.
+// outcome for all of these calls.
 type Observed struct {
 	Tool, Would, Stages string
 	N                   int

@@ -63,7 +63,7 @@ func (s Story) chainCheck() check {
 	return check{OK: true, Text: fmt.Sprintf("The chain is whole: %d records, each bound to the one before it by its hash.", len(records))}
 }
 
-// recordCheck compares the stored request with the chain. recordCheck returns nothing if they agree.
+// recordCheck compares the stored request with the chain. If the two agree, recordCheck returns no check.
 func (s Story) recordCheck() []check {
 	if s.Differs == "" {
 		return nil
