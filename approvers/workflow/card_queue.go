@@ -51,7 +51,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 
 // enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
 // has to wait in the queue. The approval of such a request will need a typed value. A request that is already counted
-// there does not wait again. A bundle's requests wait together.
+// at the address does not wait again. A bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)

@@ -22,7 +22,7 @@ func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(
 	})
 }
 
-// Working begins the work of a handler. The returned function ends it.
+// Working begins the work of a handler. The returned function ends the work.
 func (w *Workflow) Working(kind store.TimerKind, ref string) (leave func()) {
 	_, leave = w.running.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
 	return leave

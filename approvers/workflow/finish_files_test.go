@@ -90,7 +90,7 @@ func TestResultThatItsCardCuts(t *testing.T) {
 }
 
 // The results of a conversation's runs can be read completely in this conversation, and in no other one. After an
-// erasure, they can't be read at all.
+// erasure, the results can't be read at all.
 func TestWholeResult(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

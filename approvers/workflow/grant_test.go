@@ -128,7 +128,7 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 }
 
 // TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant. Some of these calls are
-// detected when they are proposed, and some when they are claimed.
+// detected at their proposal, and some at their claim.
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string

@@ -37,7 +37,7 @@ const (
 // atOnceLoaded is the number of concurrent conversations; they share commits.
 const atOnceLoaded = 6
 
-// TestLoad is the process whose disk is recorded. TestCrashImages runs it.
+// TestLoad is the process whose disk is recorded. TestCrashImages runs this process.
 func TestLoad(t *testing.T) {
 	decisions, dir, ok := strings.Cut(os.Getenv(loadEnv), " ")
 	if !ok {

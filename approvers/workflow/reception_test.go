@@ -16,8 +16,8 @@ func (h *harness) reception() settings.Reception {
 	return now
 }
 
-// TestReception: messages are read from the last time at which everything was received. After a restart they are read
-// from that time again, until all of them are read.
+// TestReception: messages are read from the last time at which everything was received. After a restart, messages are
+// read from that time again, until all messages are read.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

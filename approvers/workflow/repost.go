@@ -339,7 +339,8 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts lost outbox messages again if they are still relevant. RepostLost returns their number.
+// RepostLost posts lost outbox messages again if they are still relevant. RepostLost returns the number of posted
+// messages.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

@@ -209,7 +209,7 @@ func TestAskAgainDenied(t *testing.T) {
 }
 
 // If the outcome of a run is unknown, the requesters and the leads who were asked by escalation may ask for another
-// run. If that run gets lost too, they may ask once more.
+// run. If that run gets lost too, these people may ask once more.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]

@@ -264,7 +264,7 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 }
 
 // TestALaneKeepsItsOrderThroughAFailure checks a message that can't be received yet. The next message of the thread
-// does not overtake it, unless the first message keeps failing. Other lanes continue.
+// does not overtake the first message, unless the first message keeps failing. Other lanes continue.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log

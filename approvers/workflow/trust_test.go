@@ -45,7 +45,7 @@ func trusting(t *testing.T) *harness {
 }
 
 // TestAGrantIsOffered checks that after three calls that were approved unchanged, a grant is offered to the lead of the
-// role that approved. No call runs under the grant until the lead has accepted it.
+// role that approved. No call runs under the grant until the lead has accepted the offer.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {

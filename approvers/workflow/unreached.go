@@ -14,8 +14,8 @@ import (
 )
 
 // Slack may refuse every card of a request, because a permission is missing or the bot was not invited. In this case,
-// nobody who may decide the request can see it. Therefore the requesters and the operator are notified, and the next
-// lead is asked immediately. The cards are tried again after increasing delays, and when the cause may be gone
+// nobody who may decide the request can see the request. Therefore the requesters and the operator are notified, and
+// the next lead is asked immediately. The cards are tried again after increasing delays, and when the cause may be gone
 // (RetryUnreached).
 
 // firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
