@@ -191,7 +191,7 @@ func (a AuditRecord) Bytes() []byte {
 	return appendPart(b, a.Prev)
 }
 
-// ParseAuditRecord parses the bytes of a record. ParseAuditRecord computes Hash from them.
+// ParseAuditRecord parses the bytes of a record. ParseAuditRecord computes Hash from these bytes.
 func ParseAuditRecord(b []byte) (a AuditRecord, err error) {
 	p := parts{rest: string(b)}
 	domain := p.next()

@@ -2,7 +2,7 @@ package approvers
 
 import "time"
 
-// Code is the machine-readable reason for a denial. The audit record contains it.
+// Code is the machine-readable reason for a denial. The audit record contains the code.
 type Code string
 
 // The reasons for denying an action.

@@ -66,7 +66,7 @@ type (
 	// EscalationEnded means that nobody is left to notify.
 	EscalationEnded struct{}
 
-	// ReminderDue lists the people to remind now. The list is empty if all of them are away or in do-not-disturb.
+	// ReminderDue lists the people to remind now. If all people are away or in do-not-disturb, the list is empty.
 	ReminderDue struct{ People []Identity }
 
 	// PersonInvited means that one person was added to the stage. The person is a colleague to whom the stage was

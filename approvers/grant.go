@@ -284,8 +284,8 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. Only people of the role OfferedTo can accept it. That role must still be allowed to approve
-// the tool's calls, and the policy's terms must still permit the offer.
+// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. That role must still be allowed to
+// approve the tool's calls, and the policy's terms must still permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied

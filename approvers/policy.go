@@ -124,7 +124,7 @@ type ToolPolicy struct {
 // OnExpiry is the treatment of a stage that nobody decided in time.
 type OnExpiry string
 
-// The outcomes of silence. None of them approves.
+// The outcomes of silence. None of the outcomes approves.
 const (
 	ExpiryRejects   OnExpiry = "reject"
 	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again; after the last lead, the request is rejected

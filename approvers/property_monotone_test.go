@@ -22,7 +22,7 @@ import (
 // lowered. Therefore the same people may not fit into the stages of the earlier policy. The people may not fit if the
 // policies have different last stages, or the same stages in another order, or if only the stricter policy names
 // stages. In this case, these people must be able to fill all places of the earlier stages, each person once. One of
-// them must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// these people must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {

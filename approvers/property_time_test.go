@@ -14,7 +14,7 @@ func (w *propertyFixture) pass(t *rapid.T) {
 	w.now = w.now.Add(one(t, "pass", time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 14*time.Hour))
 }
 
-// times returns the tool's times. Times that the current stage sets replace them.
+// times returns the tool's times. If the current stage sets times, these replace the tool's times.
 func (w *propertyFixture) times() approvers.ToolPolicy {
 	t := settings(w.policy, w.call.Tool, w.call.Facts.Agent)
 	if s := w.current(); s.ExpiresAfter > 0 {

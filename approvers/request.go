@@ -137,7 +137,7 @@ type AskFacts struct {
 	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
-// Action is one person's click on, or message about, a request. At is the time at which Slack delivered it.
+// Action is one person's click on, or message about, a request. At is the time at which Slack delivered the action.
 type Action struct {
 	Who       Identity
 	At        time.Time
@@ -219,7 +219,8 @@ func (r Request) ValidApprovals() []Decision {
 	return out
 }
 
-// Against returns the rejections that count at a stage. The request ends when their number reaches the stage's limit.
+// Against returns the rejections that count at a stage. The request ends when the number of rejections reaches the
+// stage's limit.
 func (r Request) Against(stage int) []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {

@@ -287,7 +287,7 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit, the tool runs without approval. Above the limit, two people decide. An edit by one of them
+		// Within the limit, the tool runs without approval. Above the limit, two people decide. An edit by one person
 		// does not replace the approval of the other.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}

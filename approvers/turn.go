@@ -92,7 +92,7 @@ func (t Turn) Answer(now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// Stop ends a turn with a problem. If canRetry is true, a person may retry it.
+// Stop ends a turn with a problem. If canRetry is true, a person may retry the turn.
 func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	if t.State == TurnAnswered || t.State == TurnStopped {
 		return t, ErrTurnState
