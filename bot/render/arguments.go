@@ -153,7 +153,7 @@ type member struct {
 	below       []string
 }
 
-// maxColumn is the greatest width of the column of names. Longer names don't widen it.
+// maxColumn is the greatest width of the column of names. Longer names don't widen the column.
 const maxColumn = 20
 
 // table writes members, with the values of short names in one column.

@@ -224,7 +224,7 @@ func (v View) remarks(r approvers.Request) []*RichText {
 	return append(out, slices.Concat(shown...)...)
 }
 
-// maxRemarksOnCard is the number of remarks on a card. Details… shows all of them.
+// maxRemarksOnCard is the number of remarks on a card. Details… shows all remarks.
 const maxRemarksOnCard = 2
 
 // allRemarks returns the lines of each remark. An answer is part of its question.

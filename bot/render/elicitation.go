@@ -11,8 +11,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// elicitation draws a question that a tool asks the requester during a run. The text comes from the tool server, and
-// nobody has verified it.
+// elicitation draws a question that a tool asks the requester during a run. The text comes from the tool server, and no
+// person has verified the text.
 func (v View) elicitation() *BlockBuilder {
 	p := new(BlockBuilder)
 	q := *v.Elicitation

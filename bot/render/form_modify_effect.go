@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect of changed arguments. The effect is determined before they are sent. The form's button names
-// the effect.
+// editEffect is the effect of changed arguments. The effect is determined before the arguments are sent. The form's
+// button names the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name

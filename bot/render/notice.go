@@ -309,8 +309,8 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(line)
 }
 
-// began returns the start of the current stage. Older records have no such time. For them, began returns the request's
-// creation time.
+// began returns the start of the current stage. Older records have no such time. For such records, began returns the
+// request's creation time.
 func began(r approvers.Request) time.Time {
 	if r.StageAt.IsZero() {
 		return r.CreatedAt

@@ -86,7 +86,7 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 }
 
 // readTexts collects all visible strings of a message or view, and separately those in preformatted blocks. mrkdwn
-// reports whether any of them uses mrkdwn.
+// reports whether any of the strings uses mrkdwn.
 func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	switch v := v.(type) {
 	case []any:

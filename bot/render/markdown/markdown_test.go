@@ -132,8 +132,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// The text may be hostile. Any 100,000 characters take a few hundredths of a second here. A parser with quadratic time
-// would take many seconds.
+// The text may be hostile. Any 100,000 characters take a few hundredths of a second. A parser with quadratic time would
+// take many seconds.
 func TestParseTime(t *testing.T) {
 	const n = 100_000
 	for _, part := range []string{
