@@ -63,7 +63,8 @@ func IsMessageLost(code string) bool {
 // effect.
 func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 
-// IsNotSent reports whether an error proves that a call had no effect. Such a call was not made, or Slack refused it.
+// IsNotSent reports whether an error proves that a call had no effect. Such a call was not made, or Slack refused the
+// call.
 func IsNotSent(err error) bool {
 	var limited *slack.RateLimitedError
 	var status slack.StatusCodeError

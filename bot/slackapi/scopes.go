@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// scopeReader reads which scopes the bot token has. Slack names them in a header of each answer, including refusals.
+// scopeReader reads which scopes the bot token has. Slack names the scopes in a header of each answer, including
+// refusals.
 type scopeReader struct {
 	next    http.RoundTripper
 	changed func() // is called when the scopes have changed, but not for the first answer
