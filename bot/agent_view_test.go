@@ -12,7 +12,7 @@ import (
 )
 
 // The agent can be stopped by the word "stop", by a step's button, and by Slack's own stop button. Waiting calls are
-// withdrawn, and the thread says who stopped it.
+// withdrawn, and the thread says who stopped the agent.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -45,9 +45,9 @@ func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.Cl
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// grants lists the grants in force that concern the person. These are the grants of the channel, and the grants that
-// the person or people in the person's roles have given. The person also gets each grant that they may revoke by direct
-// message, with the button Revoke.
+// grants lists the grants in force that concern the person. The list has the grants of the channel, the grants that the
+// person has given, and the grants that people with the same roles have given. The person also gets each grant that
+// they may revoke by direct message, with the button Revoke.
 func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, c.User, policy)

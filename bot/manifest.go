@@ -199,8 +199,8 @@ type Scope struct {
 	Events []string // events that Slack sends only with this scope
 }
 
-// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks them against the methods
-// that the code calls.
+// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks the scopes against the
+// methods that the code calls.
 func Scopes() []Scope {
 	return []Scope{
 		{"app_mentions:read", "receive messages that mention it", []string{"app_mention"}},

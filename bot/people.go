@@ -58,7 +58,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 	return string(out), nil
 }
 
-// reader returns a person's time zone and format. If Slack does not provide them, times are in UTC.
+// reader returns a person's time zone and format. If Slack does not provide the time zone, times are in UTC.
 func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {

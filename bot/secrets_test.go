@@ -25,7 +25,7 @@ func keepingSecrets(h *harness) {
 
 // A secret is shown only to a person who may decide the call and who reveals the secret. The secret does not appear on
 // the card, in the thread, in forms, on Home tabs, in answers or in the log. The run gets the secret, and the digest
-// covers it.
+// covers the secret.
 func TestSecretsStayMasked(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, keepingSecrets)

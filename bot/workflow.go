@@ -150,7 +150,8 @@ type Pauses interface {
 	ResumeBy(ctx context.Context, c workflow.Click) error
 }
 
-// Views reads the data that the bot shows. Each call reads one snapshot of the store. *view.Reader implements it.
+// Views reads the data that the bot shows. Each call reads one snapshot of the store. *view.Reader implements this
+// interface.
 type Views interface {
 	Policy() *approvers.Policy
 	Request(ctx context.Context, id string) (req approvers.Request, err error)

@@ -80,7 +80,7 @@ func (c *connection) heard() {
 	}
 }
 
-// leave records that Slack wants a replacement. The connection is still read until Slack closes it.
+// leave records that Slack wants a replacement. The connection is still read until Slack closes the connection.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

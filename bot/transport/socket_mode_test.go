@@ -167,7 +167,7 @@ func TestSocketAcknowledgement(t *testing.T) {
 }
 
 // Deliveries of one lane are handed over one after the other, even if they come through different connections. Other
-// lanes do not wait for them. The receipt times give the order in which they came.
+// lanes do not wait for these deliveries. The receipt times give the order in which they came.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
