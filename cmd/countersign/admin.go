@@ -154,7 +154,7 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 }
 
 // unusedConnections has a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
-// connections as busy, and waits for them.
+// connections as busy, and waits for their end.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool

@@ -190,8 +190,8 @@ func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out 
 	}
 }
 
-// 64 operators act simultaneously while people use the bot. The bot serves all of them. If several operators decide the
-// same call, exactly one succeeds.
+// 64 operators act simultaneously while people use the bot. The bot serves all operators. If several operators decide
+// the same call, exactly one succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
 	h, ask := withSocket(t)

@@ -298,7 +298,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// There are sixteen simultaneous answers of different kinds. Exactly one of them counts.
+// There are sixteen simultaneous answers of different kinds. Exactly one answer counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

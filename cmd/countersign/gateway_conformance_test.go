@@ -24,7 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// suitePolicy has the tools that the conformance suite calls. Nobody has to approve them.
+// suitePolicy has the tools that the conformance suite calls. Calls of these tools need no approval.
 const suitePolicy = `version: 1
 servers:
   suite: {url: %q, allow: [127.0.0.1], prefix: false}

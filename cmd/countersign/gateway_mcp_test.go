@@ -328,7 +328,7 @@ func TestMCP(t *testing.T) {
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
 }
 
-// mcpClients installs the clients of testdata/mcp. Some of them need a newer Node.js than the other tests. npm has this
+// mcpClients installs the clients of testdata/mcp. Some clients need a newer Node.js than the other tests. npm has this
 // version for some machines.
 func mcpClients(t *testing.T, untried string) (node, modules string) {
 	t.Helper()

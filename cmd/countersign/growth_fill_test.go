@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// original is one conversation with its call, as a workflow wrote it. Copies are made from it.
+// original is one conversation with its call, as a workflow wrote it. The test makes copies from this conversation.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message

@@ -61,7 +61,7 @@ func main() {
 	os.Exit(cli.Code(err))
 }
 
-// stderr is the destination of the log. Only tests set it.
+// stderr is the destination of the log. Only tests set stderr.
 var stderr io.Writer = os.Stderr
 
 // logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything

@@ -171,7 +171,7 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// If the store can't be read, its figures are missing, and not 0. All other figures are still there.
+// If the store can't be read, its figures are missing, and not 0. All other figures are still shown.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := newMetrics(blind{}, metricsPolicy)
 	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})

@@ -687,7 +687,7 @@ func isOver(r store.Reader, ref string) bool {
 }
 
 // live counts buttons on settled cards and closed questions. If a card can be neither changed nor deleted, it keeps its
-// buttons, which have no effect. The decided card is then posted below it.
+// buttons, which have no effect. The decided card is then posted below the old card.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {

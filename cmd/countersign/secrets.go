@@ -83,8 +83,8 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// look reads the secrets in the files and uses them. The function reports whether they have changed. whole means that
-// the files are known to be complete. If whole is false, two looks in a row must find the same values, because the
+// look reads the secrets in the files and uses them. The function reports whether the secrets have changed. whole means
+// that the files are known to be complete. If whole is false, two looks in a row must find the same values, because the
 // first half of a key may look like a key.
 func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()

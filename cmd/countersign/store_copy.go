@@ -118,8 +118,8 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 }
 
 // isComplete returns nil if the new store has exactly the rows of the original. In that case, an earlier run of the
-// command has copied them, and ended before it could say so. Otherwise isComplete returns the reason why the new store
-// can't be filled.
+// command has copied the rows, and ended before it could say so. Otherwise isComplete returns the reason why the new
+// store can't be filled.
 func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {

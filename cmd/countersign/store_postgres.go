@@ -54,7 +54,7 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 }
 
 // excessRights lists the rights of the role in the database's address that the bot does not need. excessRights says how
-// to revoke them.
+// to revoke these rights.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {

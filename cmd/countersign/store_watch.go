@@ -134,7 +134,7 @@ const (
 	inspectAgain = 6 * time.Hour
 )
 
-// inspect searches the whole store for damage. The log, /readyz and the metrics report it.
+// inspect searches the whole store for damage. The log, /readyz and the metrics report the damage.
 func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 	in, ok := s.(store.Inspected)
 	if !ok {

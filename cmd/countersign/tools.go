@@ -339,7 +339,7 @@ Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no s
 	return cmd
 }
 
-// show prints a tool. The error says what has to be done about it.
+// show prints a tool. The error says what has to be done about the tool.
 func (s toolReport) show(out io.Writer, t agent.Status) error {
 	p, _ := s.Policy.Tool(t.Tool.Name, "")
 	fmt.Fprintf(out, "%s\n", t.Tool.Name)

@@ -10,7 +10,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience is the time limit for one step of a test. Only a failure reaches it.
+// patience is the time limit for one step of a test. Only a step that fails takes that long.
 const patience = testkit.Patience
 
 // watcher is a person at the page who waits until messages are shown.

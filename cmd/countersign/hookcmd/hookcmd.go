@@ -47,7 +47,7 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 	return cmd
 }
 
-// exit ends the process with a code that no error of the other commands has. Tests replace it.
+// exit ends the process with a code that no error of the other commands has. Tests replace exit.
 var exit = os.Exit
 
 // agentCommand answers one event. The exit code is always 0 with an answer, or 2, which agents take as a denial.

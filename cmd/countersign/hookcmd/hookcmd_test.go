@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// laptop is a machine with a person's home folder. The program is installed on it.
+// laptop is a machine with a person's home folder. The program is installed on this machine.
 type laptop struct {
 	testing.TB
 	*fakegateway.Gateway

@@ -15,7 +15,8 @@ import (
 
 // A scenario reads like a Slack thread. Lines without indentation describe actions of people and events. The player
 // acts for the people through the API of the workspace's page. The indented lines below such a line list all messages
-// that people must then see, in order. In them, "…" stands for any text. A line that starts with # is a comment.
+// that people must then see, in order. In such a message, "…" stands for any text. A line that starts with # is a
+// comment.
 //
 //	Policy: refunds.yaml
 //	It is Friday 2026-12-18 17:30 Europe/Berlin
