@@ -10,7 +10,7 @@ import (
 	"countersign/config/check"
 )
 
-// previewing lists the registered tools of these tests. Some of them can make previews.
+// previewing lists the registered tools of these tests. Some tools can make previews.
 var previewing = []check.Tool{
 	{Name: "refund", Effect: approvers.Unprotected, Schema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"},"amount":{"type":"number"},"dry_run":{"type":"boolean"},"mode":{"enum":["real","simulate"]},"force":{"type":"string"}},"additionalProperties":false}`)},
 	{Name: "pay", Effect: approvers.Idempotent, Schema: json.RawMessage(`{"type":"object","properties":{"dry_run":{"type":"boolean"}}}`)},

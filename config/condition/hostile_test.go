@@ -128,7 +128,7 @@ func hostileArgs() []map[string]any {
 const most = 64 << 20
 
 // TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate
-// process limited to 3 GiB tries them, so that a failure does not take the machine's memory.
+// process limited to 3 GiB tries the rules, so that a failure does not take the machine's memory.
 func TestHostileRules(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestHostileRulesChild$", "-test.v")
 	child.Env = append(os.Environ(), "HOSTILE_RULES=1", "GOMAXPROCS=2")
