@@ -32,7 +32,7 @@ type stored struct {
 const storedVersion = 1
 
 // snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive. In
-// Slack they also last only a short time. snapshot holds the lock only while it copies the state.
+// Slack, these also last only a short time. snapshot holds the lock only while it copies the state.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {

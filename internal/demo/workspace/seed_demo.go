@@ -1,6 +1,6 @@
 package workspace
 
-// Tokens and the signing secret of the demo workspace. Outside of the demo, they are not valid.
+// Tokens and the signing secret of the demo workspace. Outside of the demo, the tokens and the secret are not valid.
 const (
 	DemoBotToken      = "xoxb-countersign-demo"
 	DemoAppToken      = "xapp-1-A0001-countersign-demo"

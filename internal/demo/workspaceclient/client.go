@@ -1,6 +1,6 @@
 // Package workspaceclient acts as a person in the local workspace: it reads and writes messages, clicks and fills in
-// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use it. The
-// package does not depend on Countersign.
+// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use this package.
+// The package does not depend on Countersign.
 package workspaceclient
 
 import (

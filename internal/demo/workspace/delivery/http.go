@@ -147,7 +147,7 @@ func newRequests(secret string, client *http.Client) requests {
 	return requests{secret: secret, client: &own}
 }
 
-// do makes one request. Any status from 200 to 299 acknowledges it.
+// do makes one request. Any status from 200 to 299 acknowledges the request.
 func (q requests) do(ctx context.Context, r outbound) (got answerOverHTTP, err error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
 	if err != nil {

@@ -85,7 +85,8 @@ func (h *Hub) snapshot() []*socket {
 	return slices.Clone(h.sockets)
 }
 
-// add registers a socket, sends hello, and delivers queued events. The caller then reads the socket and removes it.
+// add registers a socket, sends hello, and delivers queued events. The caller then reads the socket, and removes the
+// socket at the end.
 func (h *Hub) add(k *socket, hello object) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
