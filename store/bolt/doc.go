@@ -10,7 +10,7 @@
 //     Every later call then fails with ErrCommitUnknown until the file is opened again.
 //   - After the file was removed, renamed or replaced, writes fail with ErrMoved until the same file is back at its
 //     path. Reads and copies continue. If another program wrote to the file, the store stops (ErrDamaged). The store
-//     makes these checks before every commit. InPlace makes them at any other time.
+//     makes these checks before every commit. InPlace makes the same checks at any other time.
 //   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
 //   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
 //     continues at the next start. Older programs don't open the upgraded store.
