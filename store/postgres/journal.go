@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// Journal lists the entries of the journal. First come the entries with a leaf. Then come the entries that no head
+// Journal lists the entries of the journal. The entries with a leaf come first. Then come the entries that no head
 // covers yet, in the order of their positions.
 func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, err error) {
 	if limit <= 0 {

@@ -108,7 +108,7 @@ func (c *config) known() ([]string, error) {
 	return names, err
 }
 
-// readRights reads the rights of the connection's role on the tables of the schema. Reading them needs no rights.
+// readRights reads the rights of the connection's role on the tables of the schema. Reading the rights needs no rights.
 func (c *config) readRights(ctx context.Context, conn *pgx.Conn) (r Rights, err error) {
 	r.at = c.name()
 	known, err := c.known()

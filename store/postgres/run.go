@@ -44,7 +44,8 @@ type run struct {
 }
 
 // journalPlace is the end of a page of entries that no head covers: the place of its last entry, and the number of the
-// next one. The next page begins there. Without this place, the next page would have to skip all entries before it.
+// next one. The next page begins at this place. Without this place, the next page would have to skip all entries before
+// it.
 type journalPlace struct {
 	next  uint64 // 0: it is not known
 	after int64
@@ -311,7 +312,7 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 }
 
 // put makes a write pending. If a write to the same row is pending already, put only replaces its values, so a pending
-// write that creates the row still does.
+// write that creates the row still creates it.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {

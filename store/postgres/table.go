@@ -22,7 +22,7 @@ type table[T any] struct {
 	// also writes rows in other tables that follow from a change; old is nil for a new record. If also is nil, there
 	// are no such rows.
 	also func(r *run, old, now *T)
-	// joined is a table that queries for lists join. The text is empty if they join none.
+	// joined is a table that queries for lists join. If the queries join no table, the text is empty.
 	joined string
 
 	selects, inserts, updates string
