@@ -119,7 +119,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 }
 
 // SetAside is the part of a transaction that removes a damaged row from normal use. Only backends that store rows
-// themselves implement it.
+// themselves implement SetAside.
 type SetAside interface {
 	// SetAside moves the damaged record with an id, and its index rows, to a place that the program never reads. After
 	// that, the record can be written again. A sound or missing record stays as it is. done reports whether the record

@@ -55,7 +55,7 @@ type Reader interface {
 	Elicitations(execution string) ([]approvers.Elicitation, error)
 	// Files lists the files of an execution by Index, without their bytes.
 	Files(execution string) ([]File, error)
-	// FileData returns the bytes of a file. The caller may keep them.
+	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)
 	// CounterSum returns the sum of the counters of a key after a time.
 	CounterSum(key string, after time.Time) (int, error)

@@ -48,8 +48,8 @@ var TimerKinds = append([]TimerKind{
 	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 
-// Timer is a row with a deadline. There is at most one timer for each Kind and Ref. Setting the timer again replaces
-// it.
+// Timer is a row with a deadline. There is at most one timer for each Kind and Ref. Setting a timer again replaces the
+// earlier timer.
 type Timer struct {
 	Kind  TimerKind `json:"kind"`
 	Ref   string    `json:"ref"`

@@ -8,7 +8,7 @@ import (
 )
 
 // wakeups holds a channel for each kind. After the commit, a caller that has set a timer sends on the kind's channel.
-// Only the kind's worker receives from it.
+// Only the kind's worker receives from the channel.
 type wakeups map[store.TimerKind]chan struct{}
 
 func newWakeups(kinds []store.TimerKind) wakeups {
