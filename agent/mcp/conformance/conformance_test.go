@@ -86,7 +86,7 @@ func acceptAll(context.Context, agent.Form) (agent.Reply, error) {
 }
 
 // scenarios lists the scenarios of the suite that apply to a client without a person at a browser. docs/mcp.md lists
-// the others, with the reason.
+// the other scenarios, with the reasons.
 var scenarios = []string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "auth/client-credentials-basic"}
 
 const tries = 3

@@ -32,7 +32,7 @@ func folder(t *testing.T) (node, dir string) {
 	return node, filepath.Join(npm.Installed(t, tool, ".", "mcp-servers"), "node_modules", "@modelcontextprotocol")
 }
 
-// started returns the configuration of a server in the folder that is started with these arguments.
+// started returns the configuration of a server that is in the folder. The server is started with the given arguments.
 func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	t.Helper()
 	node, dir := folder(t)
