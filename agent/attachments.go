@@ -79,7 +79,8 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind, or "" for others.
+// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind. For any other media
+// type, the function returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {

@@ -134,7 +134,8 @@ func authorsOf(kept []part) []approvers.PersonID {
 	return out
 }
 
-// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both.
+// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both
+// names.
 func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) {
 	byID = map[approvers.PersonID]string{}
 	for _, p := range kept {
