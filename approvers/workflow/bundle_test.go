@@ -412,7 +412,7 @@ func TestBundleEscalates(t *testing.T) {
 }
 
 // Several calls of one step are withdrawn together. Calls that have ended do not change. Calls of another step can't be
-// withdrawn together with these.
+// withdrawn together with the calls of this step.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

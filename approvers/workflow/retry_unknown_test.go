@@ -276,8 +276,8 @@ func TestReportOnTheEarlierRun(t *testing.T) {
 	}
 }
 
-// A call whose arguments were edited before the earlier run is asked for again with the edited arguments. A call that
-// shared a card with others is asked for again on its own card.
+// A call whose arguments were edited before the earlier run is asked for again with the edited arguments. If a call
+// shared a card with other calls, the new request for the call has its own card.
 func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
