@@ -104,8 +104,8 @@ func (w *propertyFixture) longest() time.Duration {
 }
 
 // steps limits how many timers can be due while the request waits. There is one timer for each lead, each round and
-// each reminder. For each of these, there is one timer for each person in do-not-disturb. There is also one timer for
-// each time at which people come to work.
+// each reminder. For each lead, each round and each reminder, there is also one timer for each person in
+// do-not-disturb. There is also one timer for each time at which people come to work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

@@ -190,7 +190,7 @@ func (r Request) Remark(i int) Remark {
 // last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
-// Bundled reports whether the request is decided on a card that it shares with others of its step.
+// Bundled reports whether the request is decided on a card that it shares with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
 // People returns everybody who asked for the request or took part in it, without repetition. These people see the

@@ -99,7 +99,7 @@ func TestStageOfAGroup(t *testing.T) {
 	})
 }
 
-// With rejects: 2, two people are needed to end a request. One rejection does not stop the others.
+// With rejects: 2, two people are needed to end a request. One rejection does not stop the other people.
 func TestRejectsOfSeveral(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2, Rejects: 2})
 	one := mustReject(t, p, open(t, p, "issue_refund", small), onLead)
