@@ -412,7 +412,7 @@ func agreedOf(r approvers.Request) *RichText {
 	return line
 }
 
-// bundleButtons adds the buttons of one call of a bundle. Details… has the others.
+// bundleButtons adds the buttons of one call of a bundle. Details… has the other buttons.
 func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
 	if v.hadTheirSay(r) {
 		p.buttons(r.ID, v.takeBack(r), details)

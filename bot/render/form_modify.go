@@ -20,9 +20,9 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// ModifyForm returns a form with one field for each argument. If the schema is too complex for that, the arguments are
-// edited as JSON. If the form was filled in before, the new form keeps the input, and its button names the effect of
-// the change.
+// ModifyForm returns a form with one field for each argument. If the schema is too complex for such a form, the
+// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and its button names
+// the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)
