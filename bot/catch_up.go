@@ -37,10 +37,10 @@ const (
 	longAway = 15 * time.Minute
 )
 
-// CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
-// A message that was received before is recognized by its id. Therefore the order of the history and a (repeated)
-// delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a channel that the
-// bot has joined, only that channel is read.
+// CatchUp reads the messages of a gap in which no deliveries were received. It handles these messages as if Slack had
+// delivered them. A message that was received before is recognized by its id. Therefore the order of the history and a
+// (repeated) delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a channel
+// that the bot has joined, only that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
