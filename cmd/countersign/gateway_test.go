@@ -499,7 +499,7 @@ func TestGatewayStream(t *testing.T) {
 }
 
 // Two replicas work on one database. A request that is sent to one replica can be read, awaited and claimed at the
-// other. Each replica can verify the receipts of both. One replica calls the webhook.
+// other. Each replica can verify the receipts of both replicas. One replica calls the webhook.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

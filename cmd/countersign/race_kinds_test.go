@@ -247,7 +247,8 @@ func allOrOne(r *raceHarness, races []*race) {
 }
 
 // eachOnce checks that each call was decided once. eachOnce also checks that only a click on Approve all decided
-// several calls. If one call is decided before the others, the card is rendered again and offers the remaining calls.
+// several calls. If one call is decided before the other calls, the card is rendered again and offers the remaining
+// calls.
 func eachOnce(ra *race) (string, error) {
 	clicks := byAll(ra)
 	for _, q := range ra.requests {
