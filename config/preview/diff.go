@@ -131,7 +131,7 @@ func texts(was, is string) string {
 	return theFirst(said, len(said))
 }
 
-// theFirst joins the first changes, and adds the number of the others.
+// theFirst joins the first changes, and adds the number of the other changes.
 func theFirst(said []string, all int) string {
 	said = said[:min(len(said), maxDiffs)]
 	if more := all - len(said); more > 0 {
