@@ -7,7 +7,7 @@
 //   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
 //     ErrLost. In that case, the task may or may not have been done.
 //   - When the client disconnects, the task's context ends.
-//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay others.
+//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay other clients.
 //
 // The protocol is HTTP. The task's name is in the path, its options are in a header, and its input is in the body. The
 // body of the answer is a sequence of frames (see frame.go).
