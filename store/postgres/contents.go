@@ -475,7 +475,7 @@ func (f *filling) add(table string, columns []string, values ...any) {
 	f.batches[i].rows = append(f.batches[i].rows, values)
 }
 
-// Put sends a row, with others in one COPY for each table.
+// Put sends a row. Many rows of a table are sent together in one COPY.
 func (f *filling) Put(_ context.Context, row store.Row) error {
 	if row.Part == store.PartHeads {
 		f.sealed = row.Head.Size
