@@ -248,9 +248,9 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 }
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
-// If the request is not pending, it clears the timer and returns no request. If the timer was set again during the
-// look-up, for example because a person left, pendingRequest returns no request either, because the look-up is
-// repeated.
+// If the request is not pending, pendingRequest clears the timer and returns no request. If the timer was set again
+// during the look-up, for example because a person left, pendingRequest returns no request either, because the look-up
+// is repeated.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

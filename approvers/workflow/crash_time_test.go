@@ -100,8 +100,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times. In each run, it kills the process at every nth point; each run
-// begins at another point. All runs must have the same result, which is returned.
+// killedAndTheSame runs an environment several times. In each run, killedAndTheSame kills the process at every nth
+// point; each run begins at another point. All runs must have the same result, which is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

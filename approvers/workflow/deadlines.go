@@ -56,8 +56,8 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	return true, t.SetTimer(timer)
 }
 
-// openRequest reads the request that a timer names. If nothing is left to do, it clears the timer and returns no
-// request.
+// openRequest reads the request that a timer names. If nothing is left to do, openRequest clears the timer and returns
+// no request.
 func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {

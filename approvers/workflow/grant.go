@@ -307,7 +307,7 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 }
 
 // extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
-// When the streak is long enough, it offers a grant, which takes effect only if somebody accepts it.
+// When the streak is long enough, extendStreak offers a grant, which takes effect only if somebody accepts it.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)

@@ -184,7 +184,7 @@ func (t *tx) news() (news []string) {
 func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
 
 // hear handles the news of another replica's transaction. The function cancels the work that the transaction has ended.
-// After a change of the policy, it wakes the PolicySource.
+// After a change of the policy, the function wakes the PolicySource.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {

@@ -58,7 +58,7 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 }
 
 // Add puts a request at the end of the queue if it waits, and otherwise among the open cards. If the request belongs to
-// a bundle whose card is counted, it joins that card.
+// a bundle whose card is counted, Add joins that card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
