@@ -23,7 +23,7 @@ import (
 var longNumber = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,}$`)
 
 // masked returns the text shown in place of a secret value. This text includes the value's length if the length reveals
-// little. For a long number, it includes the last digits.
+// little. For a long number, the function includes the last digits.
 func masked(raw []byte) string {
 	text, err := jsontext.AppendUnquote(nil, raw)
 	switch {
