@@ -250,7 +250,7 @@ func newTransport(b *Bot) transport.Transport {
 func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
 // Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. Run returns early
-// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, it retries.
+// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err

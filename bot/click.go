@@ -360,7 +360,8 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 	return who, nil
 }
 
-// decideAll decides all calls that the clicked version offered for decision. If one can't be decided, it decides none.
+// decideAll decides all calls that the clicked version offered for decision. If one can't be decided, decideAll decides
+// none.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied

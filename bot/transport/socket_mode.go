@@ -100,7 +100,7 @@ type reader struct {
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
 // opens the new connection while it still reads the old one. keep reopens a broken connection immediately. If this
-// fails, it retries with increasing delays, and immediately once Slack answers again.
+// fails, the function retries with increasing delays, and immediately once Slack answers again.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {
