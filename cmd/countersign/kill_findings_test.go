@@ -315,7 +315,8 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// counted reports whether the history of the request has a deed: as an action, a denial, or a lost race.
+// counted reports whether the history of the request records a person's deed. The record is an action, a denial, or a
+// lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {

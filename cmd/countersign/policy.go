@@ -714,7 +714,7 @@ func (ps *policies) tell() {
 	}
 }
 
-// become switches to another policy file. The function returns the reason if that file can't be used.
+// become switches to another policy file. If the other file can't be used, the function returns the reason.
 func (ps *policies) become(ctx context.Context, path string) error {
 	if err := ps.enter(ctx); err != nil {
 		return err

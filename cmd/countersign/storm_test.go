@@ -75,8 +75,8 @@ type storm struct {
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse decides whether Slack refuses a call. From time to time, it begins to refuse a kind of call for a while. The
-// caller does not hold s.mu.
+// refuse decides whether Slack refuses a call. From time to time, the function begins to refuse a kind of call for a
+// while. The caller does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

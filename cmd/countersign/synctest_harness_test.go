@@ -176,7 +176,8 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 // replicas is the number of bots if there are several.
 const replicas = 3
 
-// start starts a bot, which is a new process on the same store. If there are several replicas, it starts several bots.
+// start starts a bot, which is a new process on the same store. If there are several replicas, the function starts
+// several bots.
 func (b *synctestHarness) start() {
 	if b.board == nil {
 		b.bot = b.setup.begin(b.ctx)

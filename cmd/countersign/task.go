@@ -178,9 +178,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. For a database,
-// the workflow uses the policy in force there. If the database has no policy in force, or the store is a file, the
-// workflow uses the policy file. The policy file comes into force when the bot starts.
+// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. If the store is a
+// database, the workflow uses the policy in force in the database. If the database has no policy in force, or the store
+// is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
