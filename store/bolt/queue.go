@@ -104,7 +104,7 @@ func (j *job) finish(commit error) {
 	close(j.done)
 }
 
-// outcome waits for a job's outcome. If the context ends first, it withdraws the job.
+// outcome waits for a job's outcome. If the context ends first, the function withdraws the job.
 func (q *queue) outcome(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:

@@ -363,7 +363,7 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored, from the first key at or above from. If from is nil, it
+// asStored iterates over the rows of a bucket as stored, from the first key at or above from. If from is nil, asStored
 // iterates over all rows. asStored reports damaged rows, and also yields them, marked as not sound. asStored is for
 // verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
