@@ -82,8 +82,8 @@ func (c *config) newest() (int64, error) {
 // Newest returns the version of the tables that this program was written for.
 func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
 
-// Migrate brings the tables up to date. If dry is set, it changes nothing. Migrate returns the names of the migrations.
-// Only one process at a time migrates a database.
+// Migrate brings the tables up to date. If dry is set, Migrate changes nothing. Migrate returns the names of the
+// migrations. Only one process at a time migrates a database.
 func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	c, err := parse(url)
 	if err != nil {
