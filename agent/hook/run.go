@@ -14,7 +14,7 @@ import (
 	"countersign/agent/client"
 )
 
-// Options say how one event is handled.
+// Options says how one event is handled.
 type Options struct {
 	Agent   string
 	Event   string        // the event's name, for agents whose input does not have it
