@@ -26,8 +26,8 @@ const (
 
 // Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
 // texts, including the payloads of their audit records. The other time is longer, and is for the audit records
-// themselves. A conversation or chain that still waits for somebody is kept. Retain may be stopped at any time; the
-// next call continues.
+// themselves. A conversation or chain that still waits for somebody is kept. Retain may be stopped at any time. The
+// next call continues the work.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {

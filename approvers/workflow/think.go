@@ -72,7 +72,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to the state thinking. If the turn has left that state, thinking clears its timer.
+// thinking moves a queued turn to the state thinking. If the turn has left the state thinking, the function clears the
+// turn's timer.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {

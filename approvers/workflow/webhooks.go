@@ -158,8 +158,8 @@ func webhookTried(tries int) (sum time.Duration) {
 	return sum
 }
 
-// WaitToTell postpones a delivery until the client's webhook may be tried again. WaitToTell does not count this as a
-// try.
+// WaitToTell postpones a delivery until the client's webhook may be tried again. The postponed delivery does not count
+// as a try.
 func (w *Callers) WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error {
 	return w.update(ctx, "a webhook waits", func(t *tx) error {
 		now, still, err := jobs.Reread(t, timer)
