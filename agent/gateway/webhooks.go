@@ -263,8 +263,8 @@ func (s signer) sign(id, at string, body []byte) string {
 	return strings.Join(out, " ")
 }
 
-// CheckWebhook makes all checks of a webhook that are possible without a connection: its address, and its secrets in the
-// environment.
+// CheckWebhook makes all checks of a webhook that are possible without a connection: its address, and its secrets in
+// the environment.
 func CheckWebhook(hook approvers.Webhook, lookup func(string) (string, bool)) error {
 	guard, err := egress.New(hook.Allow...)
 	if err != nil {
