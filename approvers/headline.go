@@ -66,8 +66,8 @@ func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }
 
-// maxMade limits the length of a headline that MadeHeadline makes, and maxMadeValue the length of each value in it, in characters.
-// madeArguments limits the number of arguments that it names.
+// maxMade limits the length of a headline that MadeHeadline makes, in characters. maxMadeValue limits the length of
+// each value in the headline. madeArguments limits the number of arguments that it names.
 const (
 	maxMade       = 150
 	maxMadeValue  = 40
