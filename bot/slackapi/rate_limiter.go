@@ -183,8 +183,8 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set if
-// the call counts against a limit.
+// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set
+// if the call counts against a limit.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
