@@ -182,8 +182,8 @@ const (
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn now,
-// and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
+// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn
+// now, and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
