@@ -12,7 +12,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Turns supplies the input of a model call and records its result. *workflow.Turns implements it.
+// Turns supplies the input of a model call and records its result. *workflow.Turns implements Turns.
 type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
@@ -21,7 +21,7 @@ type Turns interface {
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 }
 
-// Runs claims the calls of tools and records their results. *workflow.Runs implements it.
+// Runs claims the calls of tools and records their results. *workflow.Runs implements Runs.
 type Runs interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
@@ -33,12 +33,12 @@ type Runs interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-// Questions puts the questions of a running tool to people. *workflow.Questions implements it.
+// Questions asks people the questions of a running tool. *workflow.Questions implements Questions.
 type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
 
-// Results reads the results of tool runs. *view.Reader implements it.
+// Results reads the results of tool runs. *view.Reader implements Results.
 type Results interface {
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 }
@@ -50,7 +50,7 @@ var (
 	_ Results   = (*view.Reader)(nil)
 )
 
-// Config configures an Agent. Turns, Runs, Questions, Results, Tools and Log are required; zero values of the other
+// Config configures an Agent. Turns, Runs, Questions, Results, Tools and Log are required. Zero values of all other
 // fields select the defaults.
 type Config struct {
 	Turns     Turns
@@ -64,9 +64,9 @@ type Config struct {
 	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft shows people the output of a model step while it is generated. If nil, they see only the complete answer.
+	// Draft shows people the output of a model step while it is generated. If nil, people see only the complete answer.
 	Draft func(turn string, step int) Draft
-	// Progress shows people the progress of a run. If nil, they see only that it is running.
+	// Progress shows people the progress of a run. If nil, people see only that the run is in progress.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
@@ -78,13 +78,13 @@ type Config struct {
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }
 
-// Draft shows a model's output while it is generated. The output is provisional until the answer is complete.
+// Draft shows a model's output while it is generated. The shown output is provisional until the answer is complete.
 type Draft interface {
 	Write(text string) // shows the whole text so far; must not block
 	Close()            // called when the model call has ended
 }
 
-// Gauge shows the progress of a run. It is not stored.
+// Gauge shows the progress of a run. Gauge is not stored.
 type Gauge interface {
 	Show(done, total float64, text string) // total zero: the total is unknown; must not block
 	Close()                                // called when the run has ended
@@ -102,7 +102,7 @@ type noDraft struct{}
 func (noDraft) Write(string) {}
 func (noDraft) Close()       {}
 
-// Agent calls the model and runs tools. It is safe for concurrent use.
+// Agent calls the model and runs tools. Agent is safe for concurrent use.
 type Agent struct {
 	Config
 	model *client
@@ -156,8 +156,8 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that are still running after their deadline. It is called at shutdown. The tools' results are
-// discarded. If they don't return before ctx ends, Wait returns ctx's error.
+// Wait waits for tools that are still running after their deadline. Wait is called at shutdown. The tools' results are
+// discarded. If the tools don't return before ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

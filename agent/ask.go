@@ -28,7 +28,7 @@ const (
 // asked now.
 var ErrForm = errors.New("nobody was asked")
 
-// ask returns the function with which a running tool puts a question to the person who asked for the call. The run's
+// ask returns the function with which a running tool asks a question of the person who requested the call. The run's
 // timer pauses while the form waits, because the person has a separate time limit. When the run ends, for any reason,
 // the form ends too.
 func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
@@ -65,7 +65,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 	}
 }
 
-// whyEnded returns, as part of a sentence for people, the reason why a run no longer waits.
+// whyEnded returns the reason why a run no longer waits, as a part of a sentence for people.
 func whyEnded(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, workflow.ErrPaused):
@@ -160,7 +160,8 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits validates submitted values against the schema of a form. Its error reads like "amount: must be at least 0.01".
+// Admits validates submitted values against the schema of a form. The error of Admits reads like "amount: must be at
+// least 0.01".
 func Admits(schema, values json.RawMessage) error {
 	s, err := compileSchema(schema)
 	if err != nil {
@@ -169,7 +170,7 @@ func Admits(schema, values json.RawMessage) error {
 	return s.check(values)
 }
 
-// runTimer ends a run when its time is up. It pauses while a person is asked.
+// runTimer ends a run when its time is up. runTimer pauses while a person is asked.
 type runTimer struct {
 	mu     sync.Mutex
 	timer  *time.Timer

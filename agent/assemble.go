@@ -37,8 +37,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are one complete JSON object, so that any further piece would make them
-// invalid.
+// whole reports whether the arguments so far are a complete JSON object. If the arguments are complete, any further
+// piece would make them invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
@@ -69,10 +69,10 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 	return cut
 }
 
-// addCall adds one piece of a call. By the API's rules each piece carries its call's index, and the first piece also
-// carries the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
-// piece, or invent a new id for each piece. An ambiguous piece is added to a call that it makes invalid, never to a
-// call that it would complete wrongly.
+// addCall adds one piece of a call. By the API's rules, each piece has the index of its call, and the first piece also
+// has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
+// piece, or invent a new id for each piece. If the call of a piece is ambiguous, addCall chooses a call that the piece
+// makes invalid. addCall never chooses a call that the piece would complete wrongly.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
@@ -116,7 +116,7 @@ func (a *assembly) find(piece openai.ToolCall) *partialCall {
 	return a.last
 }
 
-// another reports whether a piece starts a new call although it appears to continue c.
+// another reports whether a piece starts a new call, although the piece seems to continue c.
 func another(c *partialCall, piece openai.ToolCall) bool {
 	if piece.Function.Name == "" {
 		return false // every call begins with its name

@@ -20,7 +20,7 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// Calls that are split into any valid pieces are assembled byte for byte as they were written.
+// Calls may be split into any valid pieces. The pieces are assembled byte for byte as the model wrote them.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []workflow.ModelCall
@@ -44,7 +44,7 @@ func TestPiecesComeTogether(t *testing.T) {
 		var events []string
 		begun := 0
 		for left := len(queues); left > 0; {
-			// Calls begin in order; after that their pieces come in any order.
+			// The calls begin in order. After that, the pieces of the calls come in any order.
 			k := rapid.IntRange(0, min(begun, len(queues)-1)).Draw(t, "next")
 			begun = max(begun, k+1)
 			if len(queues[k]) == 0 {
@@ -66,7 +66,7 @@ func TestPiecesComeTogether(t *testing.T) {
 	})
 }
 
-// An answer that is cut off at any byte is used completely or not at all.
+// An answer may be cut off at any byte. Such an answer is used completely or not at all.
 func TestCutAtEveryByte(t *testing.T) {
 	whole := stream(delta(says("I look."), ""), one(0, "c1", "issue_refund", good[:9]), one(1, "c2", "set_price", `{"price":1}`),
 		one(0, "", "", good[9:]), end("tool_calls"), "[DONE]")
@@ -86,7 +86,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint sends, nothing crashes, the limits hold, and every accepted call was sent by the model.
+// For any data from an endpoint, nothing crashes, the limits hold, and every accepted call was sent by the model.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

@@ -24,7 +24,7 @@ const (
 // ErrFile means that a file can't be attached to a result. The wrapping error gives the reason, in words for the model.
 var ErrFile = errors.New("the file was not attached")
 
-// attachments collects the files of a run. It is safe for concurrent use.
+// attachments collects the files of a run. attachments is safe for concurrent use.
 type attachments struct {
 	mu    sync.Mutex
 	files []workflow.File
@@ -54,7 +54,7 @@ func (l *attachments) attach(f File) error {
 	return nil
 }
 
-// take returns the collected files and refuses further ones.
+// take returns the collected files. From then on, attachments refuses more files.
 func (l *attachments) take() []workflow.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,8 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind, or "" for others.
+// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind. For any other media
+// type, the function returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
@@ -91,8 +92,8 @@ func family(kind string) string {
 	return ""
 }
 
-// isSound reports whether a declared and a detected media type can name the same recording, because the detected type
-// of the container often differs from the declared one.
+// isSound reports whether a declared and a detected media type can belong to the same recording. The detected type is
+// the type of the container, which often differs from the declared type.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
@@ -106,8 +107,8 @@ var endings = map[string]string{
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people: without folders and invisible characters, and with all of its extensions,
-// so that none is hidden.
+// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName has all
+// extensions, so that no extension is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -37,7 +37,7 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 		pause = min(pause*2.5, float64(r.Longest))
 	}
 	// The delay varies by a fifth between turns, so that conversations whose calls failed together don't retry
-	// together. It is never shorter than the server asked for.
+	// together. The delay is never shorter than the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }

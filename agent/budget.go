@@ -20,9 +20,9 @@ type modelRequest struct {
 	dropped  int // turns that were omitted
 }
 
-// compose builds a request within a token budget. It keeps the newest turns that fit completely, without a gap. The
-// current turn is always kept; if it is too long by itself, its tool results are shortened, oldest first, and each is
-// marked as shortened.
+// compose builds a request within a token budget. The function keeps the newest turns that fit completely, without a
+// gap. The current turn is always kept. If the current turn alone is too long, its tool results are shortened, oldest
+// first, and each of them is marked as shortened.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)
@@ -46,7 +46,7 @@ func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	return perMessage + estimate(system(b, now, speakers, true, last))
 }
 
-// fit keeps the newest turns that fit, and always the newest one.
+// fit keeps the newest turns that fit. The function always keeps the newest turn.
 func fit(all []part, room int) (kept []part, dropped int) {
 	for i := len(all) - 1; i >= 0; i-- {
 		room -= all[i].tokens()
@@ -57,7 +57,7 @@ func fit(all []part, room int) (kept []part, dropped int) {
 	return all, 0
 }
 
-// tokens returns the maximum size of a turn, in tokens, with its writers' names.
+// tokens returns the maximum size of a turn in tokens, including the writers' names.
 func (p part) tokens() int {
 	n := messagesTokens(p.messages)
 	for _, a := range p.authors {
@@ -66,7 +66,8 @@ func (p part) tokens() int {
 	return n
 }
 
-// runsOf returns the executions whose results are in the parts, by the call ids that the model sees.
+// runsOf returns the executions whose results are in the parts. The keys of the map are the call ids that the model
+// sees.
 func runsOf(kept []part) map[string]string {
 	out := map[string]string{}
 	for _, p := range kept {
@@ -78,8 +79,8 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, to save about over tokens. To each it adds a note on how to read the rest.
-// It expects messages made by compose.
+// shorten cuts tool results, oldest first, to save about over tokens. To each shortened result, it adds a note that
+// says how to read the rest. The messages must come from compose.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

@@ -12,8 +12,8 @@ type askArgs struct {
 	Options  []string `json:"options,omitempty" min:"2" max:"8" unique:"true" each_min:"1" each_max:"70" doc:"what they can choose from; Yes and No where this is left out"`
 }
 
-// BuiltIns returns the tools that come with the agent. They are registered like all others, and change nothing outside
-// the conversation.
+// BuiltIns returns the tools that come with the agent. Built-in tools are registered like all other tools, and change
+// nothing outside the conversation.
 func BuiltIns() []Tool {
 	return []Tool{
 		describe[askArgs](Tool{

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems limits the number of faults in an error. The others are reported once these are fixed.
+// maxProblems limits the number of faults in an error. Further faults are reported after these are fixed.
 const maxProblems = 8
 
 // problem is one fault in a call's arguments: its path, and how to fix it.
@@ -25,8 +25,8 @@ func (p problem) String() string {
 	return p.path + ": " + p.text
 }
 
-// check validates arguments against the schema. Its error reads like "amount: must be at least 0.01; reason: is
-// missing".
+// check validates arguments against the schema. The error of check reads like "amount: must be at least 0.01; reason:
+// is missing".
 func (s schema) check(args json.RawMessage) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Decimal keeps a number exactly as it was written: 1.10 stays 1.10. It is meant for amounts of money. In JSON it is a
-// number. The zero Decimal is 0.
+// Decimal keeps a number exactly as it was written: 1.10 stays 1.10. A Decimal is meant for amounts of money. In JSON,
+// it is a number. The zero Decimal is 0.
 type Decimal struct{ text string }
 
 // ParseDecimal reads a number as JSON writes it, of at most 64 characters and within float64's range.
@@ -36,14 +36,14 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat returns the number for calculations. The caller owns it.
+// Rat returns the number for calculations. The caller owns the returned number.
 func (d Decimal) Rat() *big.Rat {
 	r, _ := new(big.Rat).SetString(d.String()) // always valid in a Decimal
 	return r
 }
 
-// Units returns the number as a count of its smallest unit: 49.99 with 2 places is 4999 (cents). It never rounds; if
-// the number has more decimal places, it returns an error.
+// Units returns the number as a count of its smallest unit: 49.99 with 2 places is 4999 (cents). Units never rounds. If
+// the number has more decimal places, Units returns an error.
 func (d Decimal) Units(places int) (int64, error) {
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(places, 0))), nil)
 	r := d.Rat()

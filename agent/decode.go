@@ -14,7 +14,7 @@ import (
 )
 
 // decode decodes a call's arguments strictly. Unknown names, duplicate names, names in another case, and numbers that
-// their field can't hold exactly are errors. A panic in a type's own decoder is an error too.
+// their field can't hold exactly are errors. If a type's own decoder panics, decode returns an error.
 func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -28,7 +28,7 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes numbers into all numeric Go types, and refuses a number that the type can't hold exactly.
+// exactly decodes a number into any numeric Go type. The function refuses a number that the type can't hold exactly.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {
@@ -80,7 +80,7 @@ func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	return f, nil
 }
 
-// maxDigits limits the digits of a number. No float64 needs nearly as many.
+// maxDigits limits the number of digits of a number. A float64 needs far fewer digits.
 const maxDigits = 400
 
 var (
@@ -88,8 +88,8 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault describes which argument does not fit, and why, in the same words as check. It does not include the
-// value.
+// decodeFault says which argument does not fit, and why, in the same words as check. The text does not include the
+// argument's value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

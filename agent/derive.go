@@ -15,8 +15,8 @@ import (
 // SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes in every
 // build.
 //
-// A field has the name of its json tag. It is required unless it is a pointer or its json tag has omitempty or
-// omitzero. Unknown fields are refused. These tags add to the description of a field:
+// A field has the name of its json tag. A field is required unless it is a pointer or its json tag has omitempty or
+// omitzero. Unknown fields are refused. The following tags add to the description of a field:
 //
 //	doc:"Order number, such as ORD-123"    description for the model and the approvers
 //	min:"1" max:"40"                       bounds of a number, a text's characters, a list's items, or a map's names
@@ -30,9 +30,10 @@ import (
 //	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
 //	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// Fields can be texts, numbers, booleans, structs, pointers to these, lists, maps with text keys, time.Time, []byte
-// (base64), json.Number and [Decimal] (which keep a number as it is written), json.RawMessage (any JSON), types with
-// UnmarshalText (texts), and types with UnmarshalJSON that have a type tag.
+// A field can be a text, a number, a boolean, a struct, a pointer to one of these, a list, or a map with text keys. A
+// field can also be a time.Time, a []byte (base64), a json.Number or [Decimal] (which keep a number as it is written),
+// or a json.RawMessage (any JSON). Finally, it can have a type with UnmarshalText (a text), or a type with
+// UnmarshalJSON and a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {
@@ -65,7 +66,7 @@ func typeName(t reflect.Type) string {
 	return t.Name()
 }
 
-// leaves are the types with a fixed JSON form.
+// leaves lists the types with a fixed JSON form.
 var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[time.Time]():       {kind: "string", format: "date-time"},
 	reflect.TypeFor[json.Number]():     {kind: "number"},
@@ -197,5 +198,5 @@ func fieldShapes(f reflect.StructField, tag tags, at string, within []reflect.Ty
 	return []field{{name: name, shape: s, optional: optional}}, nil
 }
 
-// fold normalizes case: arguments are compared without regard to case.
+// fold normalizes case, because the names of arguments are compared without regard to case.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }

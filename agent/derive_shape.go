@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape describes the JSON that is decoded into a type. It has those parts of JSON Schema that Go types and tags can
-// express.
+// shape describes the JSON that is decoded into a type. A shape has only the parts of JSON Schema that Go types and
+// tags can express.
 type shape struct {
 	kind     string // JSON type; "": any
 	doc      string

@@ -20,8 +20,8 @@ type tags struct {
 	said     map[string]string // the other tags that this package reads
 }
 
-// known are the tags that this package reads. foreign are tags of other packages that look like limits, but have no
-// effect here, so they are refused.
+// known are the tags that this package reads. foreign lists tags of other packages that look like limits. Such tags
+// have no effect here, so they are refused.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// readTag parses a field's tags. It returns an error for tags that would otherwise be ignored silently.
+// readTag parses a field's tags. readTag returns an error for tags that would otherwise be ignored silently.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {

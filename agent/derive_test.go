@@ -215,7 +215,7 @@ func refused[Args any]() error {
 	return r.Register(Func("x", "Does it.", approvers.ReadOnly, func(context.Context, Invocation, Args) (string, error) { return "", nil }))
 }
 
-// TestTypesThatAreNoArguments checks that Register names the unsuitable field and says what to write.
+// TestTypesThatAreNoArguments checks that the error of Register names the unsuitable field and says what to write.
 func TestTypesThatAreNoArguments(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -334,7 +334,7 @@ func TestTypesThatAreNoArguments(t *testing.T) {
 	}
 }
 
-// TestTagsThatCantBeRead checks that a tag that package reflect would ignore is an error.
+// TestTagsThatCantBeRead checks that Register returns an error for a tag that package reflect would ignore.
 func TestTagsThatCantBeRead(t *testing.T) {
 	for _, tag := range []string{`min:3`, `min:"3" min:"4"`, `min:"3`, `min`, `:"3"`, `min: "3"`, `min:"3",max:"4"`, `json:"a" "b"`} {
 		if _, err := readTag(reflect.StructField{Name: "A", Tag: reflect.StructTag(tag)}); err == nil || !strings.Contains(err.Error(), "can't be read") {
@@ -347,12 +347,12 @@ func TestTagsThatCantBeRead(t *testing.T) {
 	}
 }
 
-// unwritable is a result that can't be encoded, after the tool has acted.
+// unwritable is a result that can't be encoded as JSON after the tool has acted.
 type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestResults checks that a text is returned unchanged, and anything else as JSON. A result that can't be encoded is
+// TestResults checks that a text is returned unchanged, and any other result as JSON. A result that can't be encoded is
 // not a failure, because the tool has acted.
 func TestResults(t *testing.T) {
 	for _, c := range []struct {
@@ -415,7 +415,7 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// FuzzTyped checks that for any arguments the check ends without a panic, and that arguments which pass it can be
+// FuzzTyped checks that for any arguments, the check ends without a panic. Arguments that pass the check can be
 // decoded.
 func FuzzTyped(f *testing.F) {
 	f.Add(`{"city":"Köln","text":"abc","money":1.10,"lines":[{"sku":"a"}]}`)

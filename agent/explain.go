@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/message"
 )
 
-// explain describes every fault that the validator found, in words for the model and for people. It does not repeat
-// values of the arguments.
+// explain describes every fault that the validator found, in words for the model and for people. The text does not
+// repeat the values of arguments.
 func explain(e *jsonschema.ValidationError, root any) []problem {
 	path := fieldPath(e.InstanceLocation, root)
 	switch k := e.ErrorKind.(type) {

@@ -12,7 +12,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// cause is the reason why a model call failed. It selects the sentence that people read.
+// cause is the reason why a model call failed. cause selects the sentence that people read.
 type cause int
 
 const (
@@ -31,7 +31,7 @@ const (
 	causeSteps                 // the turn used all its steps without an answer
 )
 
-// sentences are the texts that people in Slack read when a turn stops. Each says what to do next.
+// sentences has the texts that people in Slack read when a turn stops. Each text says what to do next.
 var sentences = map[cause]string{
 	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",
 	causeBusy:     "The language model is answering too many requests at the moment. What was done so far is kept: press \"Try again\" in a few minutes.",
@@ -122,8 +122,8 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases in error messages about a history that is too long. They are for endpoints that send no error
-// code for this case.
+// longPhrases are phrases in error messages about a history that is too long. The phrases are needed for endpoints that
+// send no error code for this case.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
@@ -144,8 +144,8 @@ func isTooLong(status int, code, text string) bool {
 	return false
 }
 
-// retryAfter returns the delay that the server asks for. The header has it in seconds, or as a date by the server's
-// clock.
+// retryAfter returns the delay that the server asks for. The header gives the delay in seconds, or as a date by the
+// server's clock.
 func retryAfter(n notes, now time.Time) time.Duration {
 	if n.retryAfter == "" {
 		return 0

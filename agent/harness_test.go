@@ -23,7 +23,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answers always gives the same answer.
+// answers returns an endpoint that always gives the same answer.
 func answers(status int, header http.Header, body io.Reader) tripper {
 	return func(r *http.Request) (*http.Response, error) {
 		if header == nil {
@@ -33,12 +33,12 @@ func answers(status int, header http.Header, body io.Reader) tripper {
 	}
 }
 
-// brokenOff ends with an error instead of io.EOF.
+// brokenOff is a body that ends with an error instead of io.EOF.
 type brokenOff struct{ err error }
 
 func (b brokenOff) Read([]byte) (int, error) { return 0, b.err }
 
-// stream writes events as a server does. Each is the content of a data line, usually JSON.
+// stream writes events as a server does. Each event is the content of a data line, usually JSON.
 func stream(events ...string) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -59,10 +59,10 @@ func delta(d, finish string) string {
 // says is a delta with text.
 func says(text string) string { return `{"content":` + string(must(json.Marshal(text))) + `}` }
 
-// calls is a delta with these pieces of calls.
+// calls is a delta with the given pieces of calls.
 func calls(pieces ...string) string { return `{"tool_calls":[` + strings.Join(pieces, ",") + `]}` }
 
-// piece is a piece of a call. An index below zero is left out, and so are an empty id and name.
+// piece is a piece of a call. If the index is below zero, it is left out. An empty id or name is also left out.
 func piece(index int, id, name, args string) string {
 	p := map[string]any{"type": "function"}
 	f := map[string]any{"arguments": args}
@@ -112,7 +112,8 @@ func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeWorkflow records the agent's calls. If one of its function fields is set, it replaces the method of that name.
+// fakeWorkflow records the agent's calls. If one of its function fields is set, fakeWorkflow replaces the method of
+// that name.
 type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal
@@ -284,5 +285,5 @@ func newAgent(d interface {
 
 var errReset = errors.New("connection reset by peer")
 
-// noWords is for callers that don't read the model's text while it is streamed.
+// noWords ignores the model's text while it is streamed.
 func noWords(string) {}

@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// Placeholders in the history. They are needed because the API accepts no empty messages, and some servers refuse a
-// user message right after a tool's result, or a call without a result.
+// Placeholders in the history. Placeholders are needed for two reasons. The API accepts no empty messages. Some servers
+// refuse a user message right after a tool's result, or a call without a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"
@@ -34,8 +34,8 @@ const (
 	noResult  = `{"status":"unknown","reason":"no result was recorded"}`
 )
 
-// parts builds the turns of a brief, oldest first: each person's message, each step with its calls, and exactly one
-// result for each call right after them. Messages that wait for a later turn are left out.
+// parts builds the turns of a brief, oldest first. A turn has the messages of people and the steps of the model. Each
+// step has its calls, followed by exactly one result for each call. Messages that wait for a later turn are left out.
 func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}
@@ -134,7 +134,8 @@ func authorsOf(kept []part) []approvers.PersonID {
 	return out
 }
 
-// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both.
+// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both
+// names.
 func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) {
 	byID = map[approvers.PersonID]string{}
 	for _, p := range kept {
@@ -157,8 +158,8 @@ func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) 
 	return byID, inOrder
 }
 
-// spoken returns the messages of the parts. If several people talk, each of their messages starts with its writer's
-// name.
+// spoken returns the messages of the parts. If several people have written, each of their messages starts with the
+// writer's name.
 func spoken(kept []part, names map[approvers.PersonID]string) []openai.ChatCompletionMessage {
 	var out []openai.ChatCompletionMessage
 	for _, p := range kept {

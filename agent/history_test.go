@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// drawBrief draws a conversation: turns of people's messages, steps with calls, answers; some are cut off, and some are
-// invalid.
+// drawBrief draws a random conversation. The turns of the conversation have messages of people, steps with calls, and
+// answers. Some turns are cut off, and some are invalid.
 func drawBrief(t *rapid.T) workflow.Brief {
 	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},
@@ -69,8 +69,9 @@ func drawBrief(t *rapid.T) workflow.Brief {
 	return b
 }
 
-// For any conversation and any budget, a strict endpoint accepts the history. The current turn is in it completely,
-// each earlier turn completely or not at all, and everybody whose messages are in it is named.
+// For any conversation and any budget, a strict endpoint accepts the history. The history has the complete current
+// turn. The history has each earlier turn completely or not at all. The history names every person whose messages it
+// has.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,8 +22,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is one process with the real workflow, a real store and a scripted model, without Slack. If it is stopped and
-// started again, only the store stays.
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. If the process is
+// stopped and started again, only the store stays.
 type harness struct {
 	t      *testing.T
 	path   string
@@ -81,7 +81,7 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a harness. Its tools call act, if given, before they count a run.
+// newHarness creates a harness. Before the tools count a run, they call act, if it is not nil.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
@@ -224,8 +224,8 @@ func call(name, args string) scriptedmodel.Call {
 	return scriptedmodel.Call{Name: name, Arguments: args}
 }
 
-// One step asks for an automatic call, a gated one, and an invalid one. The automatic call runs immediately. The model
-// continues when all three have their results, which requires an approval of the gated call.
+// One step asks for an automatic call, a call that needs approval, and an invalid call. The automatic call runs
+// immediately. The model continues when all three calls have results, after somebody has approved the second call.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil,
@@ -322,7 +322,7 @@ func TestAModelThatIsDown(t *testing.T) {
 }
 
 // The process stops while tools run that don't return in time. The next process runs the repeatable tools again, with
-// the same key, and asks people about the other tool. No run counts as failed.
+// the same key, and asks people about the other tool. None of these runs counts as failed.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// badArguments must be refused: they must never run, not even in part or repaired.
+// A call with badArguments must be refused. Such a call must never run, neither in part nor repaired.
 var badArguments = map[string]string{
 	"cut": good[:12], "cut in a string": `{"amount":5,"order_id":"A`, "cut in a number": `{"order_id":"A","amount":50`, "cut at the end": good[:len(good)-1],
 	"nothing": "", "space": " ", "null": "null", "a list": "[" + good + "]", "a text": `"{}"`, "twice": good + good, "a tail": good + "}", "a fence": "```json\n" + good + "\n```",
@@ -18,11 +18,11 @@ var badArguments = map[string]string{
 	"Python": `{"order_id":"A","amount":None}`, "a control character": "{\"order_id\":\"A\nB\",\"amount\":5}", "a byte order mark": "\ufeff" + good,
 }
 
-// finishes are the finish reasons that servers send with bad arguments. true: a good call in the same answer is
-// accepted.
+// finishes are the finish reasons that servers send with bad arguments. The value is true if a good call in the same
+// answer is accepted.
 var finishes = map[string]bool{"tool_calls": true, "stop": true, "eos": true, "length": false, "content_filter": false}
 
-// inPieces are ways to split a text into pieces.
+// inPieces lists ways to split a text into pieces.
 var inPieces = map[string]func(string) []string{
 	"whole": func(s string) []string { return []string{s} },
 	"halves": func(s string) []string {
@@ -32,7 +32,8 @@ var inPieces = map[string]func(string) []string{
 	"letters": func(s string) []string { return strings.Split(s, "") },
 }
 
-// TestMalformedCombinations tries each kind of bad arguments, sent and ended in each way, alone and beside a good call.
+// TestMalformedCombinations tries each kind of bad arguments with each way to send them and each finish reason. The bad
+// call is alone, or beside a good call.
 func TestMalformedCombinations(t *testing.T) {
 	strict := strictModel()
 	cases, repaired, invalid := 0, 0, 0

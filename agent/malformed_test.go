@@ -18,8 +18,9 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed is an answer that real servers send, or a worse one. runs lists the calls that may run, exactly as the
-// model wrote them. fails means that the whole answer is discarded; failed is the reason. text is the text for people.
+// malformed is an answer that real servers send, or an even worse answer. runs lists the calls that may run, exactly as
+// the model wrote them. fails means that the whole answer is discarded, and failed is the reason. text is the text for
+// people.
 type malformed struct {
 	name   string
 	body   string
@@ -111,7 +112,7 @@ var malformedAnswers = []malformed{
 	{name: "an error that is a word", body: stream(`{"id":"x","error":"overloaded"}`, end("stop")), fails: true, failed: causeDown, worth: true},
 	{name: "an error event: too long", body: stream(`{"error":{"message":"This model's maximum context length is 8192 tokens","type":"invalid_request_error","code":"context_length_exceeded"}}`), fails: true, failed: causeLong},
 
-	// Calls whose pieces are hard to tell apart.
+	// Calls whose pieces are hard to distinguish.
 	{name: "no index, ids", body: stream(one(-1, "c1", "issue_refund", good), one(-1, "c2", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "no index, id in the first piece only", body: stream(one(-1, "c1", "issue_refund", ""), one(-1, "", "", good[:9]), one(-1, "", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "no index, no id", body: stream(one(-1, "", "issue_refund", good), one(-1, "", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
@@ -222,7 +223,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// For every answer, nothing crashes, nothing is repaired, and the resulting history is valid.
+// For every answer, the agent does not crash, repairs nothing, and makes a valid history.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -270,7 +271,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose treats calls as the workflow does, and lists the calls that would run.
+// propose handles calls as the workflow does, and lists the calls that would run.
 func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {
@@ -308,7 +309,7 @@ func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []str
 	return step, runs, refused
 }
 
-// strictModel accepts valid requests only, and always answers the same.
+// strictModel accepts only valid requests, and always gives the same answer.
 func strictModel() *scriptedmodel.Server {
 	return scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 1 << 20, Record: true,

@@ -39,7 +39,7 @@ func (m Model) withDefaults() Model {
 	return m
 }
 
-// client calls the model. It is safe for concurrent use.
+// client calls the model. client is safe for concurrent use.
 type client struct {
 	Model
 	api *openai.Client
@@ -93,7 +93,7 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	return out, nil
 }
 
-// read assembles the answer from the stream's pieces until the stream ends, for whatever reason.
+// read assembles the answer from the stream's pieces, until the stream ends for any reason.
 func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequest, write func(string)) (*assembly, error) {
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)

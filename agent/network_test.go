@@ -58,7 +58,8 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
-// If nobody listens, the call fails with an error that is worth another try, and Ping reports it.
+// If no server listens at the address, the call fails with an error after which another try is useful. Ping reports the
+// error.
 func TestNobodyListens(t *testing.T) {
 	web := httptest.NewServer(nil)
 	web.Close()

@@ -87,7 +87,7 @@ func TestPausingBetweenTries(t *testing.T) {
 	})
 }
 
-// A pause ends a model call, and nothing of its answer is kept.
+// A pause ends a model call, and no part of the answer is kept.
 func TestPausingAModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("hello")}

@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// Preview is the handler of store.TimerPreview. It asks a tool for a preview of a call that people decide. A preview
-// runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the result,
-// including a failure.
+// Preview is the handler of store.TimerPreview. Preview asks a tool for a preview of a call that people decide. A
+// preview runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the
+// result, including a failure.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil {
@@ -46,8 +46,9 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether the error of a preview is the tool's own answer, and not a failure to get one. The error of a
-// Go function counts as the tool's answer, unless it comes from the network or from the run itself.
+// saidNo reports whether the error of a preview is the tool's own answer. Otherwise the error means that the tool gave
+// no answer. The error of a Go function counts as the tool's answer, unless it comes from the network or from the run
+// itself.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error
@@ -82,5 +83,5 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow, which stores much less.
+// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow. The workflow stores much less.
 const maxToolPreviewBytes = 64 << 10

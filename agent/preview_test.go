@@ -34,8 +34,8 @@ func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (strin
 	return a, d
 }
 
-// TestPreviewCalls checks that the tool gets the exact bytes under a key that is not the execution's, and that its
-// answer is passed on.
+// TestPreviewCalls checks that the tool gets the exact bytes, and a key that differs from the execution's key. The
+// tool's answer is passed on.
 func TestPreviewCalls(t *testing.T) {
 	var got Invocation
 	a, d := newPreviewAgent(t, func(_ context.Context, in Invocation) (string, error) {
@@ -57,7 +57,7 @@ func TestPreviewCalls(t *testing.T) {
 	}
 }
 
-// TestPreviewItself checks that a tool's own preview function is called, and its Run is not.
+// TestPreviewItself checks that a tool's own preview function is called, and that the tool's Run is not called.
 func TestPreviewItself(t *testing.T) {
 	a, d := newPreviewAgent(t, nothing)
 	ran := false
@@ -85,7 +85,7 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks every way in which a preview can fail: the workflow gets the reason in time and in one
+// TestPreviewFails checks every way in which a preview can fail. The workflow gets the reason in time and in one
 // sentence, and the process survives.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
@@ -141,8 +141,8 @@ func TestPreviewFails(t *testing.T) {
 	}
 }
 
-// TestPreviewIsInterrupted checks that after a pause or a stop of the process the preview is started again, and that it
-// is dropped after a decision.
+// TestPreviewIsInterrupted checks that a preview is started again after a pause or a stop of the process. After a
+// decision, the preview is dropped.
 func TestPreviewIsInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		cause error

@@ -15,7 +15,7 @@ var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond
 
 // record records the outcome of a run, even during shutdown. If an outcome can't be recorded, it is kept in memory, and
 // recording is retried when the timer fires again. While the disk is full or the store's file is missing, record keeps
-// trying. While this process lives, a finished run is never treated as lost.
+// trying. As long as this process runs, a finished run is never treated as lost.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)

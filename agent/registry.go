@@ -43,7 +43,7 @@ type registered struct {
 
 var _ workflow.Tools = (*Registry)(nil)
 
-// Register adds a compiled-in tool. It calls no function of the tool.
+// Register adds a compiled-in tool. Register calls no function of the tool.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Registry) find(name string) (registered, bool) {
 	return t, ok
 }
 
-// sorted lists the tools by name, so that the model always receives the same list.
+// sorted lists the tools in the order of their names, so that the model always receives the same list.
 func (r *Registry) sorted() []registered {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -153,8 +153,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named returns the tool's name for a name that the model used. It returns an unknown name unchanged; such a call is
-// refused later.
+// named returns the tool's name for a name that the model used. If the name is unknown, named returns it unchanged; the
+// call is then refused later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -17,9 +17,9 @@ type source struct {
 	heard   bool                  // the source has listed its tools
 }
 
-// Pin sets the pinned tools of a source, as its lock file lists them, and replaces earlier pins. Until the source lists
-// its tools, the registry uses the pinned definitions, and a run of a pinned tool waits for the source. The pinned
-// tools need no Run.
+// Pin sets the pinned tools of a source from the lock file, and replaces earlier pins. Until the source lists its
+// tools, the registry uses the pinned definitions, and a run of a pinned tool waits for the source. The pinned tools
+// need no Run.
 func (r *Registry) Pin(name string, pinned []Tool) []error {
 	var errs []error
 	made := map[string]registered{}
@@ -44,8 +44,8 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 }
 
 // Replace sets the list of tools that a source offers. Tools that can't be registered are left out, each with an error
-// that wraps [ErrTool]; the others are available. Replace is not called when a source is temporarily unreachable: the
-// source's tools stay, and their runs report that it is unreachable.
+// that wraps [ErrTool]; the others are available. Replace is not called when a source is temporarily unreachable. Then
+// the source's tools stay, and their runs report that the source is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}
@@ -70,7 +70,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Trust exempts a source from pins. It is for sources that are part of this program.
+// Trust exempts a source from pins. Trust is for sources that are part of this program.
 func (r *Registry) Trust(name string) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *Registry) join(name string) []error {
 	return errs
 }
 
-// joined returns the source's tools that result from comparing what it offers with its pins.
+// joined compares the source's offered tools with its pins, and returns the resulting tools.
 func (s *source) joined() map[string]registered {
 	out := map[string]registered{}
 	for name, t := range s.live {

@@ -44,7 +44,8 @@ func none(t *testing.T, errs []error) {
 	}
 }
 
-// The definitions of a source are compared with their pins, whichever of the two changes.
+// The definitions of a source are compared with their pins. Definitions and pins are compared when a definition
+// changes, and when a pin changes.
 func TestPins(t *testing.T) {
 	r := &Registry{}
 	expect := func(what, want string) {
@@ -86,8 +87,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// Tools that are compiled in, or that the policy file declares, need no pin; neither do tools of a source that is part
-// of this program.
+// Some tools need no pin: compiled-in tools, tools that the policy file declares, and tools of a source that is part of
+// this program.
 func TestWhatNeedsNoPin(t *testing.T) {
 	r := &Registry{}
 	plain := offered("plain", "1")
@@ -175,7 +176,8 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	}
 }
 
-// If a tool is known only from the lock file, its run waits for the source, and never uses a different definition.
+// If a tool is known only from the lock file, its run waits for the source. The run never uses another definition than
+// the pinned one.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)
@@ -229,7 +231,7 @@ func TestRunStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-// While sources change all the time, every reader sees each source's tools completely.
+// Sources change all the time. Every reader still sees a complete list of each source's tools.
 func TestRegistryRaces(t *testing.T) {
 	r := &Registry{}
 	done := make(chan struct{})
@@ -282,8 +284,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, the outcome does not
-// claim that nothing was done.
+// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, the outcome is not
+// that nothing was done.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int

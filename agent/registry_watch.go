@@ -37,7 +37,8 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes so far. While it stays the same, earlier reads of the registry are up to date.
+// Version returns the number of changes so far. While the number stays the same, earlier reads of the registry are up
+// to date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -68,8 +69,8 @@ func (r *Registry) announce() {
 	}
 }
 
-// Fingerprint identifies everything about the tools that decides whether a call may run: the tools, their definitions,
-// and which of them are blocked. After a restart with the same tools it is the same.
+// Fingerprint identifies all facts about the tools that decide whether a call may run: the tools, their definitions,
+// and which of them are blocked. The fingerprint is the same after a restart with the same tools.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,12 +84,13 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
-// patienceForSource is how long a run waits for a source that has not listed its tools yet. It never waits longer than
-// half of its timeout.
+// patienceForSource is how long a run waits for a source that has not listed its tools yet. A run never waits longer
+// than half of its timeout.
 const patienceForSource = 10 * time.Second
 
 // waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers the
-// tool with the same hash. If the source does not offer it in time, nothing is run, and the error wraps ErrNotRun.
+// tool with the same hash. If the source does not offer the tool in time, the tool is not run, and the error wraps
+// ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time

@@ -17,8 +17,8 @@ type reply struct {
 	tokens int  // input and output tokens, as reported by the server; zero: not reported
 }
 
-// spent returns the number of tokens that the step used: the server's count or, if there is none, an estimate, which
-// tends to be too high.
+// spent returns the number of tokens that the step used. This is the server's count. If the server sends no count, it
+// is an estimate, which tends to be too high.
 func (r reply) spent(q modelRequest) int {
 	if r.tokens > 0 {
 		return r.tokens
@@ -30,18 +30,20 @@ func (r reply) spent(q modelRequest) int {
 	return n
 }
 
-// cutFinishes are the finish reasons, including non-standard ones, with which servers say that the answer was cut off.
+// cutFinishes lists the finish reasons with which servers say that the answer was cut off. Some of them are not
+// standard.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
 }
 
-// failedFinishes are the finish reasons with which servers say that they failed.
+// failedFinishes lists the finish reasons with which servers say that they failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
 // reply evaluates a complete answer. named returns the tool's name for a name that the model used.
 //
-// An answer without a finish reason was truncated. It counts as a failure, and none of it is used. An answer requests
-// calls if it contains calls, whatever its finish reason says, because finish reasons are unreliable in practice.
+// An answer without a finish reason was truncated. Such an answer counts as a failure, and none of it is used. If an
+// answer contains calls, it requests these calls. The finish reason of an answer does not matter, because finish
+// reasons are unreliable in practice.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// The model gets the beginning of a long result, with a note on how to read on; the whole result is stored, up to the
-// limit.
+// The model gets the beginning of a long result, with a note that says how to read the rest. The whole result is
+// stored, up to the limit.
 func TestLongResultsAreKeptWhole(t *testing.T) {
 	text := strings.Repeat("0123456789é", 400) // 4,800 bytes
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestReadingOnReachesEverything(t *testing.T) {
 	}
 }
 
-// The tool reads only results of its own conversation. The run determines the conversation, not the model.
+// The tool read_result reads only results of its own conversation. The run determines the conversation, not the model.
 func TestReadResultAsksForItsOwnConversation(t *testing.T) {
 	d := &fakeWorkflow{whole: map[string]string{"conv_1 exec_9": "theirs", "conv_2 exec_8": "of others"}}
 	r := &Registry{}

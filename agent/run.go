@@ -30,19 +30,20 @@ var (
 	errPanic    = errors.New("the tool failed in the middle of its work")
 )
 
-// patience is how long a tool may take to return after its context ends. It is much shorter than the workflow's lease.
+// patience is how long a tool may take to return after its context ends. This time is much shorter than the workflow's
+// lease.
 const patience = 10 * time.Second
 
-// Run is the handler of store.TimerRun. It uses up the permission for one run, calls the tool with the stored bytes,
+// Run is the handler of store.TimerRun. Run uses up the permission for one run, calls the tool with the stored bytes,
 // and records the result.
 //
 // A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
-// idempotent tool is claimed again and retried with the same key, as often as the workflow allows; for all others,
-// people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
-// same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends; for any
-// other tool with an unknown outcome, people are asked. If a person stops the turn, its runs are interrupted in the
-// same way, and nothing is retried: a run of a read-only tool counts as failed, and the outcome of any other run is
-// unknown unless the tool reports one.
+// idempotent tool is claimed again and retried with the same key, as often as the workflow allows. For every other
+// tool, people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it
+// in the same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends.
+// For any other tool with an unknown outcome, people are asked. If a person stops the turn, its runs are interrupted in
+// the same way, but no run is retried. A run of a read-only tool then counts as failed. The outcome of any other run is
+// unknown, unless the tool reports an outcome.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -94,7 +95,7 @@ func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), wor
 // stopped reports whether a context ended because somebody stopped the turn.
 func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrStopped) }
 
-// sleep waits for the duration d. It returns false if ctx ended first.
+// sleep waits for the duration d. The function returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -106,7 +107,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// execute runs a claimed execution. It returns an error only if the outcome is unknown.
+// execute runs a claimed execution. The function returns an error only if the outcome is unknown.
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {

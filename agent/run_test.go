@@ -57,8 +57,8 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	}
 }
 
-// However a run ends, its outcome is recorded according to the tool's effect. Only a run that certainly changed nothing
-// may be recorded as a failure.
+// The outcome of every run is recorded according to the tool's effect. Only a run that certainly changed nothing may be
+// recorded as a failure.
 func TestEndings(t *testing.T) {
 	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
 	unsure := func(ctx context.Context, in Invocation) (string, error) {
@@ -193,8 +193,8 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// A result that can't be stored is not lost: storing is tried again a few times, and then when the timer fires again.
-// The tool does not run again.
+// A result that can't be stored is not lost. The agent tries a few times to store it, and tries again when the timer
+// fires again. The tool does not run again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ type schema struct{ root *jsonschema.Schema }
 // schemaURL names the schema within the compiler. Nothing is fetched from this URL.
 const schemaURL = "tool:///arguments"
 
-// compileSchema compiles the schema of an object. It loads no external references.
+// compileSchema compiles the schema of an object. compileSchema loads no external references.
 func compileSchema(raw json.RawMessage) (schema, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return schema{}, errors.New(`the schema is missing; for a tool without arguments write {"type":"object","properties":{}}`)
@@ -44,7 +44,7 @@ func compileSchema(raw json.RawMessage) (schema, error) {
 	return schema{root}, nil
 }
 
-// noLoader refuses every reference outside the schema. It reads no files and contacts no hosts.
+// noLoader refuses every reference outside the schema. noLoader reads no files and contacts no hosts.
 type noLoader struct{}
 
 var errRemoteRef = errors.New("a reference must stay within the schema (#/$defs/…)")

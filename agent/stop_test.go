@@ -11,7 +11,7 @@ import (
 )
 
 // Stopping a turn ends its tools immediately. If a tool still gives an answer, the answer is recorded. Otherwise a
-// read-only run counts as failed, and the outcome of any other run is unknown. Nothing is run again.
+// read-only run counts as failed, and the outcome of any other run is unknown. No tool is run again.
 func TestStoppedBySomebody(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }

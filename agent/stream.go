@@ -37,8 +37,8 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends requests for the model client. It keeps notes, limits the size, and passes on only the data lines of a
-// stream. If it passed on keep-alive comments, they would hide an error that the server sends after them.
+// doer sends requests for the model client. doer keeps notes, limits the size, and passes on only the data lines of a
+// stream. Keep-alive comments are dropped, because they would hide an error that the server sends after them.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // the key that replaces the one that the request has; its value may be nil

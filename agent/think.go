@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink. It asks the model for the next step of a turn and records exactly one of
-// these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If it is
+// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn and records exactly one of
+// these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If Think is
 // interrupted, nothing is recorded, and the timer starts it again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 	b, err := a.Turns.Begin(ctx, t.Ref)
@@ -63,7 +63,7 @@ func (a *Agent) maxSteps(agent approvers.Agent) int {
 	return a.MaxSteps
 }
 
-// finalText returns the answer, with a note if the answer ended in an unusual way.
+// finalText returns the text of the answer. If the answer ended in an unusual way, finalText adds a note.
 func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	text := r.text
 	if r.cut {
@@ -90,7 +90,8 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 			}
 			return q, r, err
 		}
-		// Each further try gets six tenths of the refused size, so after five of them less than a tenth is left.
+		// Each further try gets six tenths of the refused size. So after five tries, less than a tenth of the size is
+		// left.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
@@ -126,8 +127,8 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	return r
 }
 
-// budget returns the model's token budget: the configured one, or a smaller one if the model has refused a request of
-// that size.
+// budget returns the model's token budget. This is the configured budget, or a smaller one if the model has refused a
+// request of the configured size.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

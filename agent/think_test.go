@@ -33,7 +33,8 @@ func TestThinkProposes(t *testing.T) {
 	}
 }
 
-// A step costs the tokens that the server counted, or else an estimate of its request and its answer.
+// A step costs the tokens that the server counted. If the server sends no count, the cost is an estimate for the
+// request and the answer.
 func TestThinkCosts(t *testing.T) {
 	counted := `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":12,"total_tokens":42}}`
 	for _, tt := range []struct {
@@ -57,7 +58,7 @@ func TestThinkCosts(t *testing.T) {
 	}
 }
 
-// The request contains the agent's model, only its tools, in a stable order, and its prompt.
+// The request contains the agent's model, the agent's prompt, and only the agent's tools, in a stable order.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()
 	d := &fakeWorkflow{brief: asked("Refund A")}
@@ -276,8 +277,8 @@ func TestAfterTheFinishReason(t *testing.T) {
 	})
 }
 
-// When the process ends during a model call, nothing is written. Because the timer's row stays, the next process calls
-// the model again.
+// When the process ends during a model call, nothing is written. The timer's row stays, so the next process calls the
+// model again.
 func TestThinkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}

@@ -5,7 +5,7 @@ import (
 )
 
 // estimate estimates the tokens of a text: one token for four bytes of ASCII (English, code, JSON), and one for each
-// other character (Chinese, emoji). For accented Latin text the estimate is too high, which does no harm. If an
+// other character (Chinese, emoji). For Latin text with accents, the estimate is too high, which does no harm. If an
 // estimate is too low, the endpoint refuses the request, and the budget is reduced.
 func estimate(s string) int {
 	ascii, other := 0, 0

@@ -18,7 +18,7 @@ import (
 // Tool is a function that the model can call; [Func] makes one from a Go function. The policy, not the tool, sets its
 // risk and its approvers.
 type Tool struct {
-	// Name identifies the tool in the policy and for the model: 1 to 64 letters, digits, "_", "." and "-".
+	// Name identifies the tool in the policy and for the model. A name has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
@@ -26,30 +26,31 @@ type Tool struct {
 	// References must stay within the schema. Arguments that it does not name are refused unless additionalProperties
 	// is true or a schema.
 	Schema json.RawMessage
-	// Effect says what a second run would do. It decides what happens after a crash.
+	// Effect says whether a second run of a call would take effect again. Effect determines how a run is handled after
+	// a crash.
 	Effect approvers.Effect
 	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
 	// Run runs the tool. The arguments were validated against the schema and, where the policy requires it, approved by
 	// people.
 	//
-	// The model receives the returned text: JSON, or plain words. An error means that nothing was done. Its text is
-	// given to the model and shown to people, so it should be one sentence without secrets. If the tool does not know
-	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again; otherwise people are
-	// asked.
+	// The model receives the returned text, which is JSON or plain words. An error means that nothing was done. The
+	// model and people read the error's text, so it should be one sentence without secrets. If the tool does not know
+	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other tool,
+	// people are asked.
 	Run func(ctx context.Context, in Invocation) (string, error)
-	// Asks marks a tool whose calls are answered by the people of the conversation. Its Run is nil. The arguments are a
-	// question and, optionally, options.
+	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
+	// arguments are a question and, optionally, options.
 	Asks bool
 
-	// Preview describes the effect of a call in one sentence, before anybody decides. It changes nothing. If nil, only
-	// the policy's preview is used, if there is one.
+	// Preview describes the effect of a call in one sentence, before anybody decides. Preview must not change anything.
+	// If Preview is nil, only the policy's preview is used, if there is one.
 	Preview func(ctx context.Context, in Invocation) (string, error)
 	// Definition is the definition from the tool's source, byte for byte; the pinned hash is computed from it. If nil,
 	// the fields above are the whole definition.
 	Definition json.RawMessage
-	// Claims are the source's unverified claims about the tool. They are shown to people as claims of the source, and
-	// never lower a risk.
+	// Claims are the source's unverified claims about the tool. People see them as claims of the source. Claims never
+	// lower a risk.
 	Claims workflow.Claims
 	// Presumed is the risk if the policy does not name the tool. Zero means unknown.
 	Presumed approvers.Risk
@@ -65,7 +66,8 @@ type Invocation struct {
 	Key string
 	// Args are the exact approved bytes.
 	Args json.RawMessage
-	// Conversation and Turn identify the origin of the call. Request is the approval request, empty if there is none.
+	// Conversation and Turn identify the origin of the call. Request is the approval request. If the call has no
+	// approval request, Request is empty.
 	Conversation, Turn, Request string
 	// Asker is the last person who wrote before the model asked for the call.
 	Asker approvers.PersonID
@@ -73,10 +75,11 @@ type Invocation struct {
 	About func(ctx context.Context) (string, error)
 	// Result returns the full result of an earlier run of the same conversation, by its execution id.
 	Result func(ctx context.Context, run string) (string, error)
-	// Progress reports the progress of the run to the people in the thread. It does not block.
+	// Progress reports the progress of the run to the people in the thread. Progress does not block.
 	Progress func(Progress)
-	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]; beyond them it returns
-	// an error that wraps [ErrFile]. People find the file in the thread; the model receives its name, type and size.
+	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]. For a file beyond a
+	// limit, Attach returns an error that wraps [ErrFile]. People find the file in the thread; the model receives its
+	// name, type and size.
 	Attach func(File) error
 	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
 	// run may ask up to five times. An error means that nobody was asked; it wraps [ErrForm].
@@ -121,7 +124,7 @@ const (
 )
 
 // ErrOutcomeUnknown means that a tool does not know whether it acted, for example after a timeout or a broken
-// connection. The tool's error wraps it.
+// connection. The tool's error wraps ErrOutcomeUnknown.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
 // ErrRefused matches every error that [Refused] returns, with errors.Is.
@@ -137,7 +140,7 @@ func (r refusal) Error() string { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // ErrNotRun means that a run was not started, because the tool is missing or differs from the approved one. The tool's
-// error wraps it. People then read that the call was not run, instead of that it failed.
+// error wraps ErrNotRun. People then read that the call was not run, and not that it failed.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
@@ -175,8 +178,8 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash returns a hash over everything that the model and the approvers learn about the tool, so any change of that
-// changes the hash.
+// hash returns a hash over all information about the tool that the model and the approvers get. Any change of this
+// information changes the hash.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

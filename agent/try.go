@@ -21,8 +21,8 @@ type Trial struct {
 // tryTool is the one tool that a trial offers.
 const tryTool = "answer"
 
-// Try sends a model one small question whose answer is a tool call, like a step of an agent. Its error wraps
-// ErrModelKey if the key is refused, ErrNoModel if the model does not exist, ErrModelRefuses if the request is
+// Try sends a model one small question. The expected answer is a tool call, as in a step of an agent. The error of Try
+// wraps ErrModelKey if the key is refused, ErrNoModel if the model does not exist, ErrModelRefuses if the request is
 // rejected, and otherwise ErrModelUnreachable.
 func Try(ctx context.Context, m Model) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime

@@ -9,14 +9,14 @@ import (
 )
 
 // unknownProperties finds names that the schema does not describe. JSON Schema admits such names by default. Here they
-// are refused, because nothing checks their values and an approver would overlook them. The exceptions are a schema
-// that sets additionalProperties (or unevaluatedProperties) to true or to a schema, and the schema true, which allows
+// are refused, because nothing checks their values and an approver would overlook them. There are two exceptions. A
+// schema may set additionalProperties (or unevaluatedProperties) to true or to a schema. The schema true allows
 // anything.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }
 
-// unknownProperties checks a value against all the schemas that describe it together.
+// This method checks a value against all schemas that together describe the value.
 func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem {
 	applied := applicable(given, v)
 	if slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool { return s.Bool != nil && *s.Bool }) && !describes(applied, v) {
@@ -133,9 +133,9 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return out
 }
 
-// applicable lists the schemas that apply to a value, through references and combinations. Of several alternatives,
-// only those apply that the value fits. If it fits none, all of them apply here, and the validator reports the
-// mismatch.
+// applicable lists the schemas that apply to a value, through references and combinations. If a schema has several
+// alternatives, only those apply that the value fits. If the value fits no alternative, all of them apply here, and the
+// validator reports the mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)

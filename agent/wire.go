@@ -10,7 +10,7 @@ import (
 )
 
 // The chat-completions API does not accept all outputs of models, and not all names of tools. This file adapts the
-// history that is sent to the model, so that one odd answer does not make every later request of the conversation
+// history that is sent to the model. Otherwise one unusual answer would make every later request of the conversation
 // invalid. Runs never use the adapted values.
 
 // Limits of the API, as OpenAI enforces them.
@@ -38,7 +38,7 @@ func wireName(name string) string {
 	return b.String()
 }
 
-// wireIDs gives each call of a history a unique id. It uses the model's own id if possible.
+// wireIDs gives each call of a history a unique id. If possible, wireIDs keeps the model's own id.
 type wireIDs map[string]bool
 
 func (used wireIDs) of(c store.Call) string {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Absence is the time in which a person is away, and names the stand-in. The stand-in gets the person's cards and
-// reminders, but not the person's authority: they decide in their own name, by one of their own roles.
+// Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
+// reminders, but not the person's authority. The stand-in decides in their own name, by one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -29,7 +29,7 @@ type Cover struct {
 const maxAway = 2 * 366 * 24 * time.Hour
 
 // Leave returns the absence that a person sets. The stand-in must be another person and a full member. The stand-in's
-// authority is checked when they decide.
+// authority is checked when the stand-in decides.
 func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Identity) (Absence, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Absence{}, &Denied{Code: code}
@@ -57,8 +57,8 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 	return a, nil
 }
 
-// cover returns which of the role's calls a stand-in can decide. That is every tool that one of the stand-in's roles
-// lists with at least this role's ceiling.
+// cover returns which of the role's calls a stand-in can decide. The stand-in can decide a tool's calls if one of the
+// stand-in's roles lists the tool and has at least the same ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {
@@ -90,7 +90,7 @@ func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before
 // Over reports whether the absence has ended. For the zero Absence it returns true.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// Back ends an absence now. If it has not begun, Back cancels it.
+// Back ends an absence now. If the absence has not begun, Back cancels it.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

@@ -60,7 +60,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestCovers checks which of an absent person's roles a stand-in covers, and up to which ceiling.
+// TestCovers checks which roles of an absent person a stand-in covers, and up to which ceiling.
 func TestCovers(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers,

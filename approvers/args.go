@@ -20,9 +20,9 @@ const MaxArgs = 64 << 10
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs parses a call's argument bytes: exactly one JSON object. It refuses an object, at any level, with two
-// names that are equal or differ only in case. It repairs nothing. If exact is set, it refuses numbers that float64
-// can't hold exactly, because conditions compute in float64.
+// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, with
+// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
+// numbers that float64 can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -106,10 +106,10 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 	return object, err
 }
 
-// fold maps names that differ only in case to one key, as Unicode's simple case folding does.
+// fold maps names that differ only in case to the same key. The function uses Unicode's simple case folding.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber parses a number as float64. If exact is set, it refuses a number that float64 can't hold exactly.
+// readNumber parses a number as float64. If exact is set, readNumber refuses a number that float64 can't hold exactly.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -129,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts are equal apart from spacing and order. It compares numbers as they are
-// written, because as float64, two different order numbers could be equal.
+// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares numbers as
+// they are written, because two different order numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
@@ -140,8 +140,8 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. Its input is a domain tag, the
-// execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,
+// the execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

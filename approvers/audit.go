@@ -84,9 +84,9 @@ type AuditRecord struct {
 	Hash        string            `json:"hash"`
 }
 
-// AuditPayload holds the data that a record's PayloadHash commits to: arguments, reasons, renderings. It is stored
-// beside the record, so that it can be erased without breaking the chain. The salt prevents guessing the payload from
-// its hash.
+// AuditPayload holds the data that a record's PayloadHash commits to: arguments, reasons, renderings. AuditPayload is
+// stored beside the record, so that it can be erased without breaking the chain. The salt prevents guessing the payload
+// from its hash.
 type AuditPayload struct {
 	Chain string `json:"chain"`
 	Seq   uint64 `json:"seq"`
@@ -129,8 +129,8 @@ func storable(facts map[string]string) map[string]string {
 // sum hashes every field but Hash.
 func (a AuditRecord) sum() string { return SumOf(a.Bytes()).String() }
 
-// VerifyChain checks that records form one complete chain, in order. Its error names the sequence number of the first
-// faulty record.
+// VerifyChain checks that records form one complete chain, in order. The error of VerifyChain names the sequence number
+// of the first faulty record.
 func VerifyChain(records []AuditRecord) error {
 	var prev AuditRecord
 	for i, a := range records {
@@ -191,7 +191,7 @@ func (a AuditRecord) Bytes() []byte {
 	return appendPart(b, a.Prev)
 }
 
-// ParseAuditRecord parses the bytes of a record. It computes Hash from them.
+// ParseAuditRecord parses the bytes of a record. ParseAuditRecord computes Hash from these bytes.
 func ParseAuditRecord(b []byte) (a AuditRecord, err error) {
 	p := parts{rest: string(b)}
 	domain := p.next()
@@ -342,13 +342,14 @@ func parseFacts(s string) (facts map[string]string, err error) {
 
 var errFacts = errors.New("its facts are not in the JSON form in which records are written")
 
-// Erasure lists the records whose payloads were erased. It is stored as the facts of an AuditErased record, in the same
-// chain.
+// Erasure lists the records whose payloads were erased. Erasure is stored as the facts of an AuditErased record, in the
+// same chain.
 type Erasure struct {
 	Seqs []uint64 // the sequence numbers of these records
 }
 
-// Pruning names a chain that was removed. It is stored as the facts of an AuditPruned record, in InstallationChain.
+// Pruning names a chain that was removed. Pruning is stored as the facts of an AuditPruned record, in
+// InstallationChain.
 type Pruning struct {
 	Chain   string
 	Records uint64 // the number of its records
@@ -455,8 +456,8 @@ const NoLeaf = math.MaxUint64
 // then taken from the journal or from the record after it; it is zero if neither has it.
 func (x AuditRow) Lost() bool { return x.Record != nil && len(x.Record) == 0 && !x.Damaged }
 
-// HistoryLoss lists the records and payloads of a chain that were lost. It is stored as the facts of an AuditDamaged
-// record, in InstallationChain.
+// HistoryLoss lists the records and payloads of a chain that were lost. HistoryLoss is stored as the facts of an
+// AuditDamaged record, in InstallationChain.
 type HistoryLoss struct {
 	Chain    string
 	Records  []uint64 // the sequence numbers of lost records
@@ -493,7 +494,7 @@ func HistoryLossOf(a AuditRecord) (l HistoryLoss, err error) {
 	return l, nil
 }
 
-// JournalEntry is one leaf of the tree over all chains. It stays in the journal when its chain is pruned.
+// JournalEntry is one leaf of the tree over all chains. JournalEntry stays in the journal when its chain is pruned.
 type JournalEntry struct {
 	Leaf  uint64 // from 0, without gaps
 	Chain string
@@ -508,9 +509,9 @@ type Checked struct {
 	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
-// Check verifies a row's hash, position, payload and link to the row before it, prev (zero: there is none). The error
-// describes the manipulation. If prev is damaged, Check does not verify the link; the caller compares it with the
-// journal's hash of prev.
+// Check verifies a row's hash, position, payload and link to the row before it, prev. If there is no row before it,
+// prev is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link; the caller
+// compares it with the journal's hash of prev.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

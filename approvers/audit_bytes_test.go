@@ -12,7 +12,7 @@ import (
 	"countersign/approvers"
 )
 
-// Stored hashes must stay valid forever. These are hashes of records that the first version of the program wrote.
+// Stored hashes must stay valid forever. The hashes here belong to records that the first version of the program wrote.
 func TestHashesStayWhatTheyWere(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 1000, time.UTC)
 	p := approvers.AuditPayload{Chain: "req_1", Seq: 1, Salt: []byte("0123456789abcdef"), Body: []byte(`{"amount":"<49.99>"}`)}
@@ -51,7 +51,7 @@ func drawRecord(t *rapid.T) approvers.AuditRecord {
 	return a.Link(prev)
 }
 
-// A record and a payload can be read back from their bytes, and the facts are encoded as encoding/json encodes them.
+// A record and a payload can be read from their bytes. The facts have the same encoding as in encoding/json.
 func TestBytesSayEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
@@ -83,8 +83,8 @@ func contains(b, part []byte) bool {
 	return false
 }
 
-// Parsing any bytes fails with ErrDamaged, or returns a record whose hash is the hash of these bytes, and whose own
-// bytes can be parsed again.
+// Parsing any bytes either fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and
+// the record's own bytes can be parsed again.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())
@@ -145,7 +145,8 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// Check accepts valid rows, and rejects every row that was changed or moved, or that does not follow the row before it.
+// Check accepts valid rows. Check rejects every row that was changed or moved, or that does not follow the row before
+// it.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Client is another agent that the policy lets ask about calls of tools.
+// Client is another agent. The policy allows the agent to ask about calls of tools.
 type Client struct {
 	Name     string
 	Title    string
@@ -26,13 +26,14 @@ type Client struct {
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
 	Hold           time.Duration // how long a call over MCP is held before it is answered without a decision
 
-	// ActsFor is the Slack user for whom the client acts, as the token of its request proves; empty: nobody. Until is when
-	// the token expires; zero: never. The policy sets neither.
+	// ActsFor is the Slack user for whom the client acts, as the token of its request proves. If the client acts for no
+	// user, ActsFor is empty. Until is the time at which the token expires. If the token never expires, Until is zero.
+	// The policy does not set these two fields.
 	ActsFor string
 	Until   time.Time
 }
 
-// OAuth says which tokens of an authorization server are a client's.
+// OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
 	Subject   string   // sub of the client's own tokens, and of act in the tokens of people for whom it acts
@@ -41,7 +42,8 @@ type OAuth struct {
 	Allow     []string // permitted private networks and hosts of the issuer
 }
 
-// Same reports whether two clients have the same name and credentials, and have any.
+// Same reports whether two clients have the same name and the same credentials. If a client has no credentials, Same
+// returns false.
 func (c Client) Same(o Client) bool {
 	if c.Name != o.Name || c.Token != o.Token || (c.OAuth == nil) != (o.OAuth == nil) {
 		return false
@@ -53,8 +55,9 @@ func (c Client) Same(o Client) bool {
 	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
 }
 
-// Owns reports whether a request of the client belongs to those for whom it acts now: what was asked for one person, as
-// was proven, is no other person's, and not the client's own.
+// Owns reports whether a request of the client belongs to the person for whom the client acts now. If the client
+// provably asked for one person, the request belongs to this person only, and not to another person or to the client
+// itself.
 func (c Client) Owns(asked Caller) bool {
 	if c.ActsFor == "" {
 		return !asked.Proven
@@ -62,7 +65,7 @@ func (c Client) Owns(asked Caller) bool {
 	return asked.Proven && asked.For.User() == c.ActsFor
 }
 
-// Webhook is where a client is told that its requests have changed.
+// Webhook is the address that a client's notifications about changed requests are sent to.
 type Webhook struct {
 	URL     string
 	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
@@ -87,8 +90,8 @@ func (p *Policy) Client(name string) (Client, bool) {
 	return p.Clients[i], true
 }
 
-// ClientOf finds the client that has a token. Only the hashes are compared, so the time that it takes tells nothing
-// about the tokens.
+// ClientOf finds the client that has a token. Only the hashes are compared, so the duration of the search reveals
+// nothing about the tokens.
 func (p *Policy) ClientOf(token string) (Client, bool) {
 	sum := sha256.Sum256([]byte(token))
 	hash := hex.EncodeToString(sum[:])
@@ -100,7 +103,7 @@ func (p *Policy) ClientOf(token string) (Client, bool) {
 }
 
 // MayUse reports whether the client may ask for calls of a tool. Built-in tools are about a conversation in Slack, so
-// no client may.
+// no client may ask for their calls.
 func (c Client) MayUse(p *Policy, tool string) bool {
 	a, ok := p.Agent(c.Agent)
 	_, builtIn := BuiltIn(tool)
@@ -116,7 +119,7 @@ const (
 	DecideMode  CallerMode = "decide"  // the caller
 )
 
-// Caller is the client that asked for a call, as it was at that time.
+// Caller is the client that asked for a call, with the data that the client had at that time.
 type Caller struct {
 	Name   string     `json:"name"`
 	Title  string     `json:"title"`
@@ -128,7 +131,7 @@ type Caller struct {
 	Starts bool       `json:"starts,omitempty"` // Countersign runs the call, but after an approval only once the caller asks for its result
 }
 
-// callerPrefix begins the id under which a caller acts.
+// The id under which a caller acts begins with callerPrefix.
 const callerPrefix = "caller:"
 
 // CallerID returns the id under which a caller acts.
@@ -143,16 +146,17 @@ func (p PersonID) Caller() string {
 	return name
 }
 
-// Identity returns the caller as somebody who acts on their own requests.
+// Identity returns the identity with which the caller acts on its own requests.
 func (c *Caller) Identity() Identity { return Identity{ID: CallerID(c.Name), Name: c.Title} }
 
-// Decides reports whether the caller runs the tool itself.
+// Decides reports whether the caller itself runs the tool.
 func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
 
-// Begins reports whether an approved call begins only once the caller does something: claims it, or asks for its result.
+// Begins reports whether an approved call begins only once the caller claims the call or asks for its result.
 func (c *Caller) Begins() bool { return c.Decides() || c != nil && c.Starts }
 
-// Scope identifies the calls of a caller for one person, where other calls are identified by their conversation.
+// Scope identifies the calls of a caller for one person. It is used in places where other calls are identified by their
+// conversation.
 func (c *Caller) Scope() string {
 	if c.For == "" {
 		return callerPrefix + c.Name
@@ -163,7 +167,8 @@ func (c *Caller) Scope() string {
 // IsCallerScope reports whether s identifies the calls of a caller, and not a conversation.
 func IsCallerScope(s string) bool { return strings.HasPrefix(s, callerPrefix) }
 
-// Requesters returns who asks: the caller, its owner, and the person for whom it provably acts.
+// Requesters returns the requesters of a call: the caller, the caller's owner, and the person for whom the caller
+// provably acts.
 func (c *Caller) Requesters() []PersonID {
 	out := []PersonID{CallerID(c.Name), c.Owner}
 	if c.Proven && !slices.Contains(out, c.For) {
@@ -172,8 +177,8 @@ func (c *Caller) Requesters() []PersonID {
 	return out
 }
 
-// claimed returns the person for whom the caller says that it acts, without proof. Such a person may not decide, and
-// gets no right.
+// claimed returns the person for whom the caller claims to act, without proof. Such a person may not decide the
+// request, and gets no rights from the claim.
 func (c *Caller) claimed() []PersonID {
 	if c == nil || c.For == "" || c.Proven {
 		return nil
@@ -182,7 +187,7 @@ func (c *Caller) claimed() []PersonID {
 }
 
 // bars reports whether a plan's requesters include a person. A caller names people by the ids of this workspace, so
-// these are compared, too.
+// bars also compares these ids.
 func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
 		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)

@@ -2,7 +2,7 @@ package approvers
 
 import "time"
 
-// Code is the machine-readable reason for denying a person something. The audit keeps it.
+// Code is the machine-readable reason for a denial. The audit record contains the code.
 type Code string
 
 // The reasons for denying an action.
@@ -63,7 +63,7 @@ const (
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
 )
 
-// Denied is the error for a person who may not do what they tried. It carries the details that the person is shown.
+// Denied is the error for an action that a person may not perform. Denied has the details that the person is shown.
 type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known

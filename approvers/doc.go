@@ -1,14 +1,15 @@
 // Package approvers is the domain of Countersign: the risk of a tool call, the people who must allow it, and the effect
 // of a decision, an edit, a withdrawal or silence.
 //
-// The package is pure. Its functions take values and a time, and return values and events (see Event for the kinds). It
-// reads no clock, does no I/O and starts no goroutine, so every rule can be tested with a table of cases.
+// The package is pure. The functions of the package take values and a time, and return values and events (see Event for
+// the kinds). The package reads no clock, does no I/O and starts no goroutine, so every rule can be tested with a table
+// of cases.
 //
-// It guarantees:
+// The package guarantees:
 //
 //   - When a person clicks, their authority is checked: their role's members, its tool list and, at the last stage, its
-//     ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters can't,
-//     unless the policy allows self-approval.
+//     ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters can't
+//     decide, unless the policy allows self-approval.
 //   - One person counts once over all stages of a request.
 //   - Of several simultaneous decisions that would end a pending request, only one takes effect. Silence never
 //     approves.

@@ -6,7 +6,7 @@ import (
 )
 
 // Elicitation is a question from a tool during its run, for the person who asked the agent: a form to fill in, or an
-// address to visit. It grants nothing, and can be answered once. See docs/states.md.
+// address to visit. An elicitation grants nothing, and can be answered only once. See docs/states.md.
 type Elicitation struct {
 	ID           string           `json:"id"` // random
 	Version      uint64           `json:"version"`
@@ -34,7 +34,7 @@ type Elicitation struct {
 // ElicitationState is the state of an elicitation.
 type ElicitationState string
 
-// The states of an elicitation. Open is the first, all others are final.
+// The states of an elicitation. An elicitation begins in the state open. All other states are final.
 const (
 	ElicitationOpen      ElicitationState = "open"
 	ElicitationAccepted  ElicitationState = "accepted"
@@ -43,7 +43,7 @@ const (
 	ElicitationExpired   ElicitationState = "expired"
 )
 
-// Accept records the answer of the person who was asked. If they visited an address, values is nil.
+// Accept records the answer of the person who was asked. If the person visited an address, values is nil.
 func (q Elicitation) Accept(who Identity, values json.RawMessage, received, now time.Time) (Elicitation, *Denied) {
 	if d := q.Answerable(who, received); d != nil {
 		return q, d
@@ -70,7 +70,7 @@ func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 }
 
 // Expire ends an elicitation that nobody answered by its deadline. The second result reports whether the elicitation
-// has ended that way.
+// has expired.
 func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	if q.State != ElicitationOpen || now.Before(q.ExpiresAt) {
 		return q, false

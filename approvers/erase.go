@@ -19,11 +19,10 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether the texts were removed. It recognises this by the digest, which then doesn't match the
-// arguments.
+// Erased reports whether the texts were removed. If the texts were removed, the digest doesn't match the arguments.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
-// Erase removes the arguments and the result from an execution. Its digest stays.
+// Erase removes the arguments and the result from an execution. The digest of the execution stays.
 func (e Execution) Erase() Execution {
 	e.Args, e.Result = erasedArgs, ""
 	return e

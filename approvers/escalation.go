@@ -45,7 +45,7 @@ func (r Request) times(in DecisionContext) ToolPolicy {
 }
 
 // worked returns the time at which working time of length d will have passed from now on. Each role has its own working
-// hours; worked returns the time of the role that gets there first.
+// hours. worked returns the earliest of the times of these roles.
 func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
@@ -63,8 +63,8 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 	return at
 }
 
-// armEscalation sets the time of the next escalation: the next lead is notified or, after the last lead, everybody is
-// notified again. It clears the time if nobody is left to notify.
+// armEscalation sets the time of the next escalation. At that time, the next lead is notified or, after the last lead,
+// everybody is notified again. If nobody is left to notify, armEscalation clears the time.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -97,8 +97,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the request goes to the lead immediately: the people who were notified last are outside
-// their working hours, and their roles pass requests on at such times.
+// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
+// notified last are outside their working hours, and their roles pass requests on at such times.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -152,8 +152,8 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
 // Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
-// policy says. It never skips a stage or lowers a quorum. It returns false if no escalation is due, or if nobody is
-// left to notify; in the latter case with an EscalationEnded event.
+// policy says. Escalate never skips a stage or lowers a quorum. Escalate returns false if no escalation is due. If
+// nobody is left to notify, Escalate returns false and an EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false
@@ -180,7 +180,7 @@ func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads removes those roles added by escalation that are no longer leads of the stage's roles.
+// keepLeads removes roles that escalation added and that are no longer leads of the stage's roles.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil
@@ -196,7 +196,7 @@ func (r Request) keepLeads(p *Policy) Request {
 	return r
 }
 
-// If the policy escalates on expiry, goUp passes an expired stage to the next lead, who gets the full time of the
+// If the policy escalates on expiry, goUp passes an expired stage to the next lead. The lead gets the full time of the
 // stage.
 func (r Request) goUp(in DecisionContext) (Request, Role, bool) {
 	t := r.times(in)

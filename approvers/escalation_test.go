@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that when no lead is left to add, everybody is notified again, exactly as often
-// as the policy says.
+// TestTheChainIsGoneThroughAgain checks that everybody is notified again when no lead is left to add. The notification
+// is repeated exactly as often as the policy says.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -130,7 +130,7 @@ func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBack checks that a clock that is set back repeats nothing, and that everything else waits for its
+// TestAClockThatIsSetBack checks that no step is repeated after the clock was set back. Each later step waits for its
 // time.
 func TestAClockThatIsSetBack(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
@@ -154,8 +154,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage checks that a stage's clocks stand still outside its role's working hours, and follow the lead's
-// hours once the lead is told.
+// TestHoursOfAStage checks that a stage's clocks stand still outside the working hours of its role. After the lead was
+// told, the clocks follow the lead's working hours.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
@@ -167,14 +167,14 @@ func TestHoursOfAStage(t *testing.T) {
 	if want := monday.Add(5 * time.Minute); !r.EscalateAt.Equal(want) || !r.RemindAt.Equal(want) {
 		t.Errorf("escalates at %s, reminds at %s; want both at %s", r.EscalateAt, r.RemindAt, want)
 	}
-	// A request that comes at night waits too, unless the policy says otherwise.
+	// A request that arrives at night also waits, unless the policy says otherwise.
 	if r = openAt(t, p, friday.Add(8*hour)); !r.EscalateAt.Equal(monday.Add(10 * time.Minute)) {
 		t.Errorf("escalates at %s", r.EscalateAt)
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so,
-// and that it goes on past leads who are not at work either.
+// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so.
+// TestOutsideItGoesUpAtOnce also passes leads who are not at work.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -213,8 +213,8 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not move the clocks that already run,
-// and starts the clocks that it adds.
+// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not move clocks that already run. If the
+// policy adds clocks, they start.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)

@@ -28,10 +28,11 @@ type (
 	// PlanChanged means that under a new policy, the request's stages or risk changed.
 	PlanChanged struct{}
 
-	// LeadsLeft means that escalation had added roles which, under a new policy, are no longer leads of the stage.
+	// LeadsLeft means that some roles are no longer leads of the stage under a new policy. Escalation had added these
+	// roles.
 	LeadsLeft struct{}
 
-	// StageStarted means that a stage begins, and its clocks with it.
+	// StageStarted means that a stage begins, and that its clocks start.
 	StageStarted struct {
 		Why   StageReason
 		From  int   // the previous stage, as an index into the plan of that time
@@ -65,15 +66,15 @@ type (
 	// EscalationEnded means that nobody is left to notify.
 	EscalationEnded struct{}
 
-	// ReminderDue lists the people to remind now. The list is empty if all of them are away or in do-not-disturb.
+	// ReminderDue lists the people to remind now. If all people are away or in do-not-disturb, the list is empty.
 	ReminderDue struct{ People []Identity }
 
-	// PersonInvited means that one person was added to the stage: a colleague to whom the stage was handed on, or a
-	// stand-in for somebody who is away.
+	// PersonInvited means that one person was added to the stage. The person is a colleague to whom the stage was
+	// handed on, or a stand-in for somebody who is away.
 	PersonInvited struct{ Invite Invite }
 
-	// AvailabilityResolved means that it was checked who can be reached. If nobody works now, RecheckAt is the time of
-	// the next check; otherwise it is zero.
+	// AvailabilityResolved means that the workflow has checked who can be reached. If nobody works now, RecheckAt is
+	// the time of the next check. Otherwise RecheckAt is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
 	// LeadCalled means that the escalation is due now, because nobody of the stage can be reached.
@@ -151,8 +152,8 @@ func HasEvent[E Event](events []Event) bool {
 
 // NetEvents drops events that other events of the same transaction supersede, so that each consequence happens once:
 //
-//   - Of several StageStarted events the last remains, with From and After of the first. If the request is no longer
-//     pending, none remains.
+//   - If there are several StageStarted events, the last one remains, with From and After of the first one. If the
+//     request is no longer pending, no StageStarted event remains.
 //   - If the arguments were edited, PlanChanged is dropped, because the edit already includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event
@@ -188,8 +189,8 @@ func (r Request) NetEvents(events []Event) []Event {
 // Reassigned reports whether the request now waits for other roles, or for another group, than before this event.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request went on to another stage or has other arguments. It returns false for new and
-// reopened requests, because other events report these.
+// Advances reports whether the request went on to another stage or has other arguments. Advances returns false for new
+// and reopened requests, because other events report these.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

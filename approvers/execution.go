@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Effect says what a second run of a tool would do. It determines how an interrupted run is handled.
+// Effect says whether a second run of a tool would take effect again. Effect determines how an interrupted run is
+// handled.
 type Effect string
 
 // The effects, from the safest, and how an interrupted run is handled.
@@ -77,7 +78,7 @@ type Execution struct {
 var (
 	// ErrNotStartable means that the execution was already started. Each permission allows one run.
 	ErrNotStartable = errors.New("this execution has already been started")
-	// ErrNotRunning means that no run is under way.
+	// ErrNotRunning means that the execution is not running.
 	ErrNotRunning = errors.New("this execution is not running")
 	// ErrDigest means that the stored bytes don't match the digest.
 	ErrDigest = errors.New("the stored arguments do not match their digest")
@@ -85,7 +86,7 @@ var (
 	ErrNotUnknown = errors.New("the outcome of this execution is already known")
 )
 
-// Start moves an execution to executing. It recomputes the digest and rejects changed bytes.
+// Start moves an execution to executing. Start recomputes the digest and rejects changed bytes.
 func (e Execution) Start(owner string, now time.Time) (Execution, error) {
 	if e.State != ExecutionNone {
 		return e, ErrNotStartable
@@ -162,7 +163,8 @@ func (e Execution) Leave(who PersonID) (Execution, error) {
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
 
-// Chain returns the execution's audit chain: its request's, or its own if it has no request.
+// Chain returns the execution's audit chain. This is the chain of the request or, for an execution without a request, a
+// chain of its own.
 func (e Execution) Chain() string {
 	if e.Request != "" {
 		return e.Request

@@ -45,7 +45,7 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match; failing matches because it can't be evaluated.
+// Conditions that always match. The condition failing matches, because it can't be evaluated.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
@@ -91,7 +91,7 @@ func example() *approvers.Policy {
 	}
 }
 
-// callOf is a call of the example's agent that asker asked for.
+// callOf returns a call of the example's agent. The requester is asker.
 func callOf(tool, args string) approvers.Call {
 	values := map[string]any{}
 	if err := json.Unmarshal([]byte(args), &values); err != nil {
@@ -190,7 +190,7 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is the time at which availability must be checked again; zero if it need not be.
+// recheckAt is the time at which availability must be checked again. If no check is needed, recheckAt is zero.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt

@@ -115,7 +115,7 @@ func sameFixed(a, b []Bound) bool {
 	return slices.EqualFunc(fixed(a), fixed(b), func(x, y Bound) bool { return x.Arg == y.Arg && x.holds(y.Equal) })
 }
 
-// Lapse ends a grant or an offer whose time is over. Otherwise it returns false.
+// Lapse ends a grant or an offer whose time is over. Otherwise Lapse returns false.
 func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	if !g.State.Open() || now.Before(g.Until) {
 		return g, false
@@ -131,9 +131,9 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 	return g
 }
 
-// Admits returns why a call may not run under the grant, or "". It applies the current policy. A grant replaces one
-// person's approval of a call with a single stage, and covers only calls that the giver's role may approve. Whether the
-// giver still holds that role is checked by Backs, because that requires a look-up in Slack.
+// Admits returns why a call may not run under the grant, or "". Admits applies the current policy. A grant replaces one
+// person's approval of a call with a single stage, and covers only calls that the giver's role may approve. Admits does
+// not check whether the giver still holds that role. Backs does this, because the check needs a look-up in Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -178,7 +178,7 @@ func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 }
 
 // exceeds returns how the grant goes beyond the policy's current terms, or "". The current terms apply even if the
-// grant was given under wider ones.
+// grant was given under wider terms.
 func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	switch {
 	case g.Uses-g.Left >= terms.Uses:
@@ -189,8 +189,8 @@ func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	return g.bounded(terms)
 }
 
-// Backs returns why the grant's giver no longer has authority for a call, or "". giver is that person as Slack
-// describes them now.
+// Backs returns why the grant's giver no longer has authority for a call, or "". giver is Slack's current description
+// of this person.
 func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
@@ -233,7 +233,7 @@ type Allowance struct {
 }
 
 // Allow makes the grant that an approver gives on a pending request's card: for the same tool, agent and conversation,
-// within the policy's terms and the approver's authority. It does not approve the request; Approve does.
+// within the policy's terms and the approver's authority. Allow does not approve the request; Approve does that.
 func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return Grant{}, denied
@@ -284,8 +284,8 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. Only people of the role OfferedTo can accept it. That role must still be allowed to approve
-// the tool's calls, and the policy's terms must still permit the offer.
+// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. That role must still be allowed to
+// approve the tool's calls, and the policy's terms must still permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
@@ -317,8 +317,7 @@ func (g Grant) Decline(in DecisionContext, m Action) (Grant, *Denied) {
 	return g.close(GrantDeclined, m.Who.ID, m.Who.Name, in.Now), nil
 }
 
-// answerable returns why a person can't answer an offer, or nil. Whether the offer is still open is judged at the time
-// of the click.
+// answerable returns why a person can't answer an offer, or nil. The offer must be open at the time of the click.
 func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 	if g.State != GrantOffered || !m.At.Before(g.Until) {
 		return g.ended()
@@ -339,8 +338,8 @@ type Bound struct {
 	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if AtMost and Equal are empty, the call must not have the argument
 }
 
-// holds reports whether an argument satisfies the bound. It compares numbers exactly, as they are written. A missing
-// argument satisfies only a bound in which AtMost and Equal are empty.
+// holds reports whether an argument satisfies the bound. The function compares numbers exactly, as they are written. A
+// missing argument satisfies only a bound in which AtMost and Equal are empty.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
 		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
@@ -371,8 +370,8 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 // names returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
-// bounds derives the bounds for later calls from this call and the policy's terms: the exact values of the arguments in
-// Same, and the greatest numbers of those in AtMost, by default this call's own numbers. The second result is the
+// bounds derives the bounds for later calls from this call and the policy's terms. Arguments in Same keep their exact
+// values. Arguments in AtMost get a greatest number, by default the number in this call. The second result is the
 // reason why the call can't have such bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
@@ -413,7 +412,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and the grant lacks. It returns "" if the grant lacks none.
+// bounded describes a bound that the policy requires now and the grant lacks. The function returns "" if the grant
+// lacks none.
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {
@@ -428,7 +428,7 @@ func (g Grant) bounded(terms GrantTerms) string {
 	return ""
 }
 
-// Free returns the arguments that the grant does not bound. They may have any value.
+// Free returns the arguments that the grant does not bound. Such arguments may have any value.
 func (g Grant) Free() []string {
 	return slices.DeleteFunc(slices.Clone(g.Args), func(arg string) bool {
 		return slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == arg })

@@ -94,8 +94,8 @@ func oneGrant(t *rapid.T, given, admitted *int) {
 	}
 }
 
-// couldApproveAlone opens the request that would be opened without the grant, lets it escalate to the end, and fails
-// the test if the giver's approval does not complete it.
+// couldApproveAlone opens the request that would be opened without the grant, and lets it escalate to the end.
+// couldApproveAlone fails the test if the giver's approval does not complete the request.
 func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args string, now time.Time, giver approvers.Identity, g approvers.Grant) {
 	r := openIn(p, c, args)
 	if r.State != approvers.Pending || r.Plan.Risk >= approvers.Critical || len(r.Plan.Stages) != 1 {

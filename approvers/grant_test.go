@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits returns why a call may not run under a grant. It makes all the checks that the executor makes.
+// admits returns why a call may not run under a grant. The function makes the same checks as the executor.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
@@ -122,8 +122,8 @@ func TestGrantBounds(t *testing.T) {
 	}
 }
 
-// When a call would run under a grant, the grant's calls and its giver are checked against the current state of
-// everything.
+// Before a call runs under a grant, the call and the giver of the grant are checked against the current policy, people
+// and tools.
 func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
@@ -218,7 +218,7 @@ func atMost(amount string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"amount": json.RawMessage(amount)}
 }
 
-// A lead who was added by escalation may give a grant, too. The grant admits calls as long as escalation can reach that
+// A lead who was added by escalation may also give a grant. The grant admits calls as long as escalation can reach that
 // lead's role.
 func TestGrantOfALead(t *testing.T) {
 	p := granting()
@@ -388,7 +388,7 @@ func TestGrantIsRevoked(t *testing.T) {
 	}
 }
 
-// A newer grant for the same calls replaces the earlier one, so that the remaining uses of both don't add up.
+// A newer grant for the same calls replaces the earlier grant, so that the remaining uses of both grants don't add up.
 func TestGrantsDoNotAddUp(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)

@@ -16,8 +16,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Head states the journal's content at one time. Its text is a checkpoint as defined by c2sp.org/tlog-checkpoint; the
-// lines after the third are an extension of this project. The text is signed as a note (golang.org/x/mod/sumdb/note).
+// Head states the journal's content at one time. The text of a head is a checkpoint as defined by
+// c2sp.org/tlog-checkpoint. The lines after the third line are an extension of this project. The text is signed as a
+// note (golang.org/x/mod/sumdb/note).
 type Head struct {
 	Origin string    // the name of the installation and of its keys
 	Size   uint64    // how many leaves the head covers
@@ -147,9 +148,9 @@ func SignedBy(signed, key string) bool {
 	return err == nil
 }
 
-// HeadChain verifies heads one after the other: their numbers, their links, and their signatures.
+// HeadChain verifies heads one after the other. HeadChain verifies their numbers, their links, and their signatures.
 type HeadChain struct {
-	// Named lists the public keys that the operator trusts. If it is empty, the first head's own key is trusted.
+	// Named lists the public keys that the operator trusts. If Named is empty, the first head's own key is trusted.
 	Named []string
 
 	key  string   // the current signing key
@@ -167,8 +168,8 @@ func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 // Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next verifies the next stored head, including the number and the size that are stored with it. It returns the faults
-// that it finds. After a fault, verification can continue with the data that could be read.
+// Next verifies the next stored head, including the number and the size that are stored with it. Next returns the
+// faults that it finds. After a fault, verification can continue with the data that could be read.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -249,9 +250,10 @@ const inLine = "countersign-head:"
 // InLine encodes a note as one word, for logs and messages.
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
-// KeptHeads parses heads that are kept outside the store. The text consists of notes, each followed by an empty line,
-// or of lines with words that InLine wrote; the rest of these lines is ignored. Everything else is a fault, except an
-// incomplete note at the end of the text or just before its complete copy.
+// KeptHeads parses heads that are kept outside the store. The text has one of two forms. The text consists of notes,
+// each followed by an empty line; or it has lines with words that InLine wrote, and the rest of these lines is ignored.
+// All other text is a fault. The only exception is an incomplete note at the end of the text or just before its
+// complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
@@ -296,7 +298,7 @@ func keptNotes(text string) (all []KeptHead) {
 	return all
 }
 
-// keptWords finds the words that InLine wrote. In Slack's JSON export, each / in them is written as \/.
+// keptWords finds the words that InLine wrote. In Slack's JSON export, each / in such a word is written as \/.
 func keptWords(text string) (all []KeptHead) {
 	for i, line := range strings.Split(strings.ReplaceAll(text, `\/`, "/"), "\n") {
 		for rest := line; ; {
@@ -332,7 +334,7 @@ type SealKey struct {
 // ErrSealKey means that a text is not a private signing key.
 var ErrSealKey = errors.New("this is not a private key for signing heads")
 
-// NewSealKey generates a key from random. The text is secret, and sufficient to restore the key.
+// NewSealKey generates a key from random. The text is secret. The key can be restored from the text alone.
 func NewSealKey(random io.Reader, origin string) (text string, err error) {
 	text, _, err = note.GenerateKey(random, origin)
 	return text, err

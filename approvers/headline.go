@@ -66,8 +66,8 @@ func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }
 
-// maxMade limits the length of a headline that MadeHeadline makes, and maxMadeValue the length of each value in it, in characters.
-// madeArguments limits the number of arguments that it names.
+// maxMade limits the length of a headline that MadeHeadline makes, in characters. maxMadeValue limits the length of
+// each value in the headline. madeArguments limits the number of arguments that it names.
 const (
 	maxMade       = 150
 	maxMadeValue  = 40
@@ -126,7 +126,8 @@ type argument struct {
 	raw  json.RawMessage
 }
 
-// subjectArgument is the argument that names the subject of a call. It is empty if there is none.
+// subjectArgument is the argument that names the subject of a call. If the call has no such argument, subjectArgument
+// is empty.
 type subjectArgument struct{ name, value string }
 
 // subjectOf returns the argument that identifies the subject of a call: an id, or a name.

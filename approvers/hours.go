@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Hours are a role's working hours. Outside of them, the clocks of the role's stages stop.
+// Hours are a role's working hours. Outside of these hours, the clocks of the role's stages stop.
 type Hours struct {
 	Zone     *time.Location
 	Days     [7]bool       // by time.Weekday

@@ -24,7 +24,7 @@ func weekdays(t testing.TB, zoneName string, from, to time.Duration, holidays ..
 	}
 }
 
-// everyDay are working hours on every day.
+// everyDay returns working hours on every day.
 func everyDay(t testing.TB, zoneName string, from, to time.Duration) *approvers.Hours {
 	h := weekdays(t, zoneName, from, to)
 	h.Days = [7]bool{true, true, true, true, true, true, true}
@@ -70,7 +70,7 @@ func TestWorkingTime(t *testing.T) {
 		{"a night that is an hour longer", nights, "2026-10-25T00:00:00+02:00", 4 * hour, "2026-10-25T04:00:00+01:00"},
 		{"until midnight", everyDay(t, "Europe/Berlin", 22*hour, 24*hour), "2026-11-20T23:00:00+01:00", 2 * hour, "2026-11-21T23:00:00+01:00"},
 		{"all day long", everyDay(t, "Europe/Berlin", 0, 24*hour), "2026-10-24T12:00:00+02:00", 24 * hour, "2026-10-25T11:00:00+01:00"},
-		// In Havana the clocks change at midnight, so the day of the change has no midnight.
+		// In Havana, the clocks change at midnight, so the day of the change has no midnight.
 		{"a day without midnight", weekdays(t, "America/Havana", 9*hour, 17*hour), "2026-03-06T16:00:00-05:00", 2 * hour, "2026-03-09T10:00:00-04:00"},
 		{"begins on a day without midnight", everyDay(t, "America/Havana", 0, 2*hour), "2026-03-07T20:00:00-05:00", 30 * time.Minute, "2026-03-08T01:30:00-04:00"},
 		{"far longer than a year", berlin, "2026-01-05T09:00:00+01:00", 400 * 8 * hour, "2027-07-20T17:00:00+02:00"},
@@ -85,8 +85,8 @@ func TestWorkingTime(t *testing.T) {
 	}
 }
 
-// TestLeftOutHours checks that a time of day that a clock change skips counts as the moment of the change, both east
-// and west of Greenwich.
+// TestLeftOutHours checks a time of day that a clock change skips. Such a time counts as the moment of the change, both
+// east and west of Greenwich.
 func TestLeftOutHours(t *testing.T) {
 	for zoneName, change := range map[string]string{"Europe/Berlin": "2026-03-29T03:00:00+02:00", "America/New_York": "2026-03-08T03:00:00-04:00"} {
 		at := moment(t, change)
@@ -132,8 +132,8 @@ func TestHoursThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestWorkingTimeRises checks that a longer working time never ends sooner, whenever it begins, and that it ends within
-// working hours.
+// TestWorkingTimeRises checks that a longer working time never ends sooner, for any time at which it begins.
+// TestWorkingTimeRises also checks that working time ends within working hours.
 func TestWorkingTimeRises(t *testing.T) {
 	h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")
 	for at := moment(t, "2026-03-25T00:00:00Z"); at.Before(moment(t, "2026-04-03T00:00:00Z")); at = at.Add(37 * time.Minute) {

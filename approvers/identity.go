@@ -80,7 +80,7 @@ func (r Role) names(who PersonID) bool {
 	return false
 }
 
-// trouble returns why a person can't act at all, whatever their roles, or "".
+// trouble returns the reason why a person with any role can't act, or "".
 func (who Identity) trouble() Code {
 	switch {
 	case who.ID == "":

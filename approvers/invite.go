@@ -6,8 +6,8 @@ import (
 )
 
 // Invite adds one person to the current stage: a colleague to whom the request was handed on, or a stand-in for
-// somebody who is away. It gives nobody authority. The invited person decides under one of their own roles, which is
-// checked at the click.
+// somebody who is away. An invitation gives no authority. The invited person decides under one of their own roles,
+// which is checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
@@ -63,7 +63,7 @@ func (p *Policy) lowestCeiling(s Stage) Risk {
 	return lowest
 }
 
-// HandOn invites a colleague to the current stage. The person who hands on can still decide.
+// HandOn invites a colleague to the current stage. The person who hands the request on can still decide.
 func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -87,7 +87,7 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	return r, []Event{PersonInvited{Invite: i}}, nil
 }
 
-// handedAt returns the people to whom a stage was handed on. They are invited once more if the stage restarts.
+// handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are invited again.
 func (r Request) handedAt(stage int) []Invite {
 	var out []Invite
 	for _, i := range r.Handed {

@@ -34,8 +34,8 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 	return out
 }
 
-// A person to whom a request is handed on decides in their own name and by their own role. The person who handed it on
-// can still decide.
+// If a request is handed on to a person, this person decides in their own name and by their own role. The person who
+// handed it on can still decide.
 func TestHandOn(t *testing.T) {
 	p := peers()
 	r := open(t, p, "issue_refund", small)
@@ -159,8 +159,8 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
-// At the last stage, a colleague to whom a request is handed on needs a ceiling at the call's risk, even if one of the
-// stage's roles is below that risk.
+// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This rule holds
+// even if the ceiling of one of the stage's roles is below that risk.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1

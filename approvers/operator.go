@@ -2,16 +2,16 @@ package approvers
 
 import "slices"
 
-// An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. They may stop
-// any call, but may allow a call only if the policy allows break glass for its tool. Records name the operator by their
-// login.
+// An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. Operators may
+// stop any call, but may allow a call only if the policy allows break glass for the call's tool. Records name the
+// operator by their login.
 
 // Operates returns the identity of an operator. The name in it shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
-// the tool. The approval is bound to the arguments by their digest. A reason is required; it is shown to the people who
-// were passed over.
+// the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is shown to the
+// people who were passed over.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}
@@ -57,8 +57,8 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 	return r, append([]Event{decided}, events...), denied
 }
 
-// BrokenBy returns the operator's decision that allowed the call in its current form. It returns false if there is
-// none.
+// BrokenBy returns the operator's decision that allowed the call in its current form. If there is no such decision,
+// BrokenBy returns false.
 func (r Request) BrokenBy() (Decision, bool) {
 	for _, d := range r.ValidApprovals() {
 		if d.BreakGlass {
@@ -68,8 +68,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator approves in their place (break glass): the
-// roles of every stage, the leads added by escalation, and every lead above them.
+// Concerned returns the roles whose people are notified when an operator approves in their place (break glass). The
+// roles are the roles of every stage, the leads added by escalation, and all leads above these roles.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

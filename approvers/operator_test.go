@@ -38,7 +38,7 @@ func TestOperatorIsNobodyOfSlack(t *testing.T) {
 	}
 }
 
-// The operator's approval counts for every remaining stage; earlier approvals of people stay recorded.
+// The operator's approval counts for every remaining stage. Earlier approvals of people stay recorded.
 func TestBreakGlass(t *testing.T) {
 	p := breakGlassPolicy()
 	r := open(t, p, "issue_refund", large)
@@ -205,7 +205,7 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
-// A call that an operator approved does not count towards trust in the tool.
+// If an operator approved a call, the call does not count towards trust in the tool.
 func TestBreakGlassEarnsNoTrust(t *testing.T) {
 	p := breakGlassPolicy()
 	p.Tools[5].Rules = nil

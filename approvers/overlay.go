@@ -19,7 +19,7 @@ const (
 )
 
 // Overlay holds the tools' additions to the policy: annotations from trusted sources, and the tools that differ from
-// their pinned definitions. When a tool changes, so does the overlay, and with it the policy in force.
+// their pinned definitions. When a tool changes, the overlay and the policy in force change, too.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
 	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
@@ -42,7 +42,7 @@ func (p *Policy) With(o Overlay) *Policy {
 	return &out
 }
 
-// File returns the hash of the policy file alone. [Policy.Hash] covers the overlay too.
+// File returns the hash of the policy file alone. [Policy.Hash] also covers the overlay.
 func (p *Policy) File() string {
 	file, _, _ := strings.Cut(p.Hash, "+")
 	return file

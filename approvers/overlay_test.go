@@ -33,7 +33,7 @@ var overlaid = &approvers.Policy{
 	Agents: []approvers.Agent{{Name: "support"}},
 }
 
-// The presumptions of a trusted source apply to tools that the policy does not name, and to no others.
+// The presumptions of a trusted source apply only to tools that the policy does not name.
 func TestPresumed(t *testing.T) {
 	for _, c := range []struct {
 		tool    string
@@ -65,8 +65,8 @@ func TestPresumed(t *testing.T) {
 	}
 }
 
-// An override is written by the policy's author, so it takes precedence over a presumption; with never_loosen it can
-// only be stricter.
+// The policy's author writes overrides, so an override takes precedence over a presumption. With never_loosen, an
+// override can only make the policy stricter.
 func TestPresumedAndOverridden(t *testing.T) {
 	off, on := false, true
 	for name, c := range map[string]struct {
@@ -124,8 +124,8 @@ func TestDistrusted(t *testing.T) {
 	}
 }
 
-// The hash covers what the tools add to the policy, so that waiting requests are checked again when that changes. If
-// the tools add nothing, the hash is the file's.
+// The hash covers the additions of the tools to the policy, so that waiting requests are checked again when the
+// additions change. If there are no additions, the hash is that of the file.
 func TestOverlayIsPartOfTheHash(t *testing.T) {
 	a, b := overlaid.With(distrusted("a")), overlaid.With(distrusted("b"))
 	low, high := overlaid.With(presumed("a", approvers.Low)), overlaid.With(presumed("a", approvers.High))
@@ -165,7 +165,7 @@ func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	})
 }
 
-// Distrusting a tool never makes any part of its policy looser, for any agent.
+// If a tool is distrusted, no part of its policy becomes looser, for any agent.
 func TestDistrustNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t, 0)

@@ -15,7 +15,7 @@ type Call struct {
 	Authors    []PersonID // everybody whose messages the model received
 }
 
-// Verdict is what a plan decides about a call: it runs, waits, is refused, or is only observed.
+// Verdict is a plan's decision about a call: the call runs, waits, is refused, or is only observed.
 type Verdict string
 
 // The verdicts.
@@ -41,7 +41,7 @@ type Plan struct {
 	PolicyHash string     `json:"policy_hash"`
 }
 
-// Plan plans a call. It never fails: a call that can't be routed is refused.
+// Plan plans a call. Plan never fails: a call that can't be routed is refused.
 func (p *Policy) Plan(c Call) Plan { return p.plan(c, nil) }
 
 func (p *Policy) plan(c Call, note planTrace) Plan {
@@ -115,8 +115,8 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 	return p.askAnyway(c, fmt.Sprintf("more than %s automatic runs in this conversation", limit))
 }
 
-// RetryPlan plans a repeated call when the outcome of an earlier run is unknown. The call needs approval, even if the
-// policy would run it automatically.
+// RetryPlan plans the repetition of a call whose earlier run has an unknown outcome. The call needs approval, even if
+// the policy would run it automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
 	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }
@@ -175,8 +175,8 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	}
 }
 
-// resolve fills in the roles of stages that name only a user group. The group's people decide by the roles that they
-// hold.
+// resolve fills in the roles of stages that name only a user group. The people in the group decide by the roles that
+// they hold.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -199,7 +199,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	return out
 }
 
-// unsatisfiable returns why the named stages can never be passed, or "".
+// If the named stages can never be passed, unsatisfiable returns the reason. Otherwise unsatisfiable returns "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
 	for i, s := range plan.Stages {
@@ -216,7 +216,8 @@ func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	return ""
 }
 
-// able returns the roles whose people can pass a stage. The second result is the reason why too few people can, or "".
+// able returns the roles whose people can pass a stage. If too few people can pass the stage, the second result is the
+// reason. Otherwise the second result is "".
 func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)
@@ -290,11 +291,11 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 	return out
 }
 
-// ChangedMeanwhile separates the reasons of the first plan from the later ones.
+// ChangedMeanwhile separates the reasons of the first plan from later reasons.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends the new reasons, and repeats none even if the policy changes several times. The last reason
-// stays last, because it explains a refusal.
+// unionReasons appends the new reasons. unionReasons never repeats a reason, even if the policy changes several times.
+// The last reason stays last, because it explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {
@@ -325,7 +326,7 @@ func (p *Policy) Explain(c Call) (Plan, []string) {
 	return plan, steps
 }
 
-// planTrace records the steps of a plan; nil records nothing.
+// planTrace records the steps of a plan. A planTrace that is nil records no steps.
 type planTrace func(format string, args ...any)
 
 func (n planTrace) tool(p *Policy, c Call, t ToolPolicy, known bool) {

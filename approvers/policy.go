@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Policy is the operator's policy file as plain values, checked and compiled by package config. It is immutable; a
-// reload makes a new one.
+// Policy is the operator's policy file as plain values, checked and compiled by package config. A Policy is immutable.
+// A reload makes a new Policy.
 type Policy struct {
 	Hash        string // identifies the version in plans and in the audit: the SHA-256, in hex, of the file's bytes and of the overlay, if there is one
 	Load        string // the change that put the policy into force (store.Policy); empty: it is not stored
@@ -56,25 +56,25 @@ func (p *Policy) Names(channel string) bool {
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
 }
 
-// Caps limit the number of requests put before people. Zero: no cap.
+// Caps limit the number of requests put before people. A zero means that there is no cap.
 type Caps struct {
 	Requester Limit // requests that one person causes; each request beyond the limit needs a typed value
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
-// Retention is the time for which data is kept after its last change. Zero: forever.
+// Retention is the time for which data is kept after its last change. Zero means that the data is kept forever.
 type Retention struct {
 	Conversations time.Duration // messages, arguments, results, and texts that were shown; also the payloads of audit records
 	Records       time.Duration // audit records; at least as long as Conversations
 }
 
-// AuditPost configures the posting of signed heads to Slack. Without a channel nothing is posted.
+// AuditPost configures the posting of signed heads to Slack. Without a channel, heads are not posted.
 type AuditPost struct {
 	Channel string
 	Every   time.Duration // at most one message per interval, and none without new records
 }
 
-// Budgets limit one person's usage per day (UTC). Zero: no limit.
+// Budgets limit one person's usage per day (UTC). Zero means that there is no limit.
 type Budgets struct {
 	Tokens int // input and output tokens of the model
 	Calls  int // tool calls
@@ -124,7 +124,7 @@ type ToolPolicy struct {
 // OnExpiry is the treatment of a stage that nobody decided in time.
 type OnExpiry string
 
-// The outcomes of silence. None of them approves.
+// The outcomes of silence. None of the outcomes approves.
 const (
 	ExpiryRejects   OnExpiry = "reject"
 	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again; after the last lead, the request is rejected
@@ -142,7 +142,8 @@ type GrantTerms struct {
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview in addition
-// to it, or instead of it. No is a condition on that tool's preview; if it is true, the call would not succeed.
+// to the template, or instead of it. No is a condition on that tool's preview. If the condition is true, the call would
+// not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -150,7 +151,7 @@ type Preview struct {
 	No     Condition
 }
 
-// Limit is a count in a sliding window of time: 5/h.
+// Limit is a count in a sliding window of time, such as 5/h.
 type Limit struct {
 	Count int
 	Per   time.Duration
@@ -267,9 +268,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. If the tool is neither named in the policy nor built in, ok is false,
-// and t is the policy of unknown tools or the one presumed from the tool's source. A distrusted tool always gets the
-// stricter of its own policy and that of unknown tools.
+// Tool returns the tool's policy for an agent. If the tool is neither named in the policy nor built in, ok is false. In
+// that case, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted tool
+// always gets the stricter of two policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -412,7 +413,7 @@ type index struct {
 }
 
 // Indexed returns the policy with an index, which makes routing fast if there are many tools and approvers. The index
-// changes no result. Don't change an indexed policy; change a copy, and index the copy again.
+// changes no result. Don't change an indexed policy. Change a copy, and index the copy again.
 func (p Policy) Indexed() *Policy {
 	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
 	for i, t := range p.Tools {
@@ -459,7 +460,7 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 }
 
 // covering visits the roles whose tool list has the tool and whose ceiling is at least the risk, in routing order: by
-// rising ceiling, then by file order. It stops when visit returns false.
+// rising ceiling, then by file order. The function stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
@@ -488,15 +489,16 @@ func (p *Policy) before(a, b int) bool {
 	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
 }
 
-// The built-in tools. Every agent can be offered them in addition to the operator's tools. They change nothing outside
-// the conversation.
+// The built-in tools. Every agent can be offered them in addition to the operator's tools. These tools change nothing
+// outside the conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
 	ToolReadResult    = "read_result"     // the rest of a long result, of which the model has received the beginning
 )
 
-// BuiltIn returns the default policy of a built-in tool. It applies if the operator's policy does not name the tool.
+// BuiltIn returns the default policy of a built-in tool. BuiltIn applies if the operator's policy does not name the
+// tool.
 func BuiltIn(tool string) (ToolPolicy, bool) {
 	if tool != ToolAskPeople && tool != ToolAboutTheAsker && tool != ToolReadResult {
 		return ToolPolicy{}, false
@@ -512,7 +514,7 @@ func (p *Policy) BudgetFor(agent string) Budgets {
 	return p.Budgets
 }
 
-// Day returns the start of the UTC day that contains t, and the start of the next one.
+// Day returns the start of the UTC day that contains t, and the start of the next day.
 func Day(t time.Time) (began, ends time.Time) {
 	began = t.UTC().Truncate(24 * time.Hour)
 	return began, began.Add(24 * time.Hour)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Presence is the current availability of one of a stage's people.
+// Presence is the current availability of a person of a stage.
 type Presence struct {
 	Who        Identity
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
@@ -13,8 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the first person who is not away: the person, their stand-in, the stand-in's stand-in, and so on. It
-// returns nil if all of them are away.
+// here returns the first person who is not away. The function tries the person, their stand-in, the stand-in's
+// stand-in, and so on. The function returns nil if all of them are away.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -28,9 +28,9 @@ func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf returns the time since which a person may decide the current stage: the start of the stage, the time at which
-// it was handed on to them, or the time at which escalation added their role. It returns false if the person may not
-// decide the stage, or has decided it already.
+// TurnOf returns the time since which a person may decide the current stage. This is the start of the stage, the time
+// at which the stage was handed on to the person, or the time at which escalation added the person's role. TurnOf
+// returns false if the person may not decide the stage, or has decided it already.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -66,9 +66,9 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 	return denied == nil && !r.decided(who.ID)
 }
 
-// ResolveAvailability checks which of the stage's people can be reached now. It invites stand-ins who have the
-// authority of a peer. If nobody can be reached, it makes the escalation due. Outside of the working hours of all
-// roles, it schedules the next check for the time at which the first role starts work.
+// ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
+// have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. Outside of the
+// working hours of all roles, it schedules the next check for the time at which the first role starts work.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -103,8 +103,9 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall is the reason why a lead was asked before the escalation was due. There is one only if people of the stage
-// are deactivated, or if nobody may decide the stage; not if people are merely away or in do-not-disturb.
+// LeadCall is the reason why a lead was asked before the escalation was due. The reason exists only if people of the
+// stage are deactivated, or if nobody may decide the stage. The reason does not exist if people are merely away or in
+// do-not-disturb.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
@@ -118,7 +119,7 @@ type Deactivated struct {
 }
 
 // callOf returns the request's lead calls with this lead's call added or replaced. If there is no reason to record for
-// this lead, it removes the lead's call.
+// this lead, callOf removes the lead's call.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
@@ -133,13 +134,13 @@ func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	return append(calls, call)
 }
 
-// AwaitsAnybody reports whether the current stage still waits for at least one of the people, even for one who can't be
-// reached.
+// AwaitsAnybody reports whether the current stage still waits for at least one of the people. People who can't be
+// reached also count.
 func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }
 
-// CallOf returns why a lead was asked before the time of the escalation. It returns false if no reason is recorded.
+// CallOf returns why a lead was asked before the time of the escalation. CallOf returns false if no reason is recorded.
 func CallOf(r Request, lead string) (LeadCall, bool) {
 	i := slices.IndexFunc(r.Calls, func(c LeadCall) bool { return c.Lead == lead })
 	if i < 0 {
@@ -148,7 +149,7 @@ func CallOf(r Request, lead string) (LeadCall, bool) {
 	return r.Calls[i], true
 }
 
-// standIn returns the invitation of a stand-in for one of the stage's people. It returns false for people who are
+// standIn returns the invitation of a stand-in for one of the stage's people. standIn returns false for people who are
 // already part of the stage and for people without authority of their own.
 func (r Request) standIn(in DecisionContext, away, here Identity) (Invite, bool) {
 	if here.ID == away.ID || r.counted(here.ID) || len(r.Invited) >= maxInvited {

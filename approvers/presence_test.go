@@ -124,8 +124,8 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
-// TestAvailabilityOutsideOfWorkingHours checks that nobody must be reachable at night, and that availability is checked
-// again when the role works.
+// TestAvailabilityOutsideOfWorkingHours checks that nobody has to be reachable at night. Availability is checked again
+// when the role works.
 func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	p := policyWith(works("support-agent", weekdays(t, "Europe/Berlin", 9*hour, 17*hour)))
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
@@ -141,8 +141,8 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that if there is no lead, nobody is notified earlier, and no repetition of the
-// escalation chain is used up.
+// TestAvailabilityWithoutALead checks that without a lead, nobody is notified earlier. No repetition of the escalation
+// chain is used up.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -152,8 +152,8 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
-// TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable: if one of two people has
-// approved and the other is away, the lead is notified.
+// TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people has
+// approved and the other person is away, the lead is notified.
 func TestSomebodyWhoHasDecided(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")

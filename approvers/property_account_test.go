@@ -6,8 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is an independent model of a request: what people did, and what the request must pass according to
-// docs/policy.md and docs/adr (3, 5 and 6). It does not call the code under test.
+// decisionOracle is an independent model of a request. decisionOracle has the actions of people, and the requirements
+// of the request according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under
+// test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
@@ -39,8 +40,8 @@ func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew begins the stages again: earlier decisions no longer count. A stage for the same people as before keeps those to
-// whom it was handed on.
+// anew begins the stages again. Earlier decisions then no longer count. If a stage is for the same people as before,
+// the people to whom it was handed on stay.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -80,7 +81,7 @@ func (a *decisionOracle) rejected(who approvers.PersonID) bool {
 	return slices.Contains(a.said(a.stage, false), who)
 }
 
-// say records a person's decision about the current stage: the last one counts.
+// say records a person's decision about the current stage. A person's last decision counts.
 func (a *decisionOracle) say(said word) {
 	said.stage = a.stage
 	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
@@ -121,8 +122,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may lists the roles by which a person may decide the current stage: the stage's own roles, in its user group if it
-// names one; the roles of the leads who were told; and, for invited people, the roles of a peer.
+// may lists the roles by which a person may decide the current stage. The result has the stage's own roles, if the
+// person is in the user group that the stage names; the roles of the leads who were told; and, for invited people, the
+// roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -137,8 +139,8 @@ func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// peer lists the roles by which a person could decide in place of the stage's own people: roles with at least the same
-// ceiling.
+// peer lists the roles by which a person could decide in place of the stage's own people. Such a role has at least the
+// same ceiling.
 func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
@@ -158,8 +160,8 @@ func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	return out
 }
 
-// above lists all leads of a stage's roles and their leads, for each role from the nearest up; an empty name marks the
-// end of each role's list.
+// above lists, for each role of a stage, all leads above the role, from the nearest up. An empty name marks the end of
+// each role's list.
 func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
@@ -175,8 +177,8 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// up lists the leads who could be told next: for each of the stage's roles, the nearest lead who was not told and could
-// decide the stage.
+// up lists the leads who could be told next. For each of the stage's roles, this is the nearest lead who was not told
+// and could decide the stage.
 func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
 	for _, name := range above(p, s) {
@@ -215,8 +217,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a later policy: the person who gave it may still decide, as far as
-// this is known without asking Slack.
+// stands reports whether an approval counts under a later policy. An approval counts if the person may still decide, as
+// far as this is known without asking Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass
@@ -236,7 +238,7 @@ func (a *decisionOracle) masked(p *approvers.Policy) []string {
 	return append(slices.Clone(a.secrets), settings(p, a.call.Tool, a.call.Facts.Agent).Secrets...)
 }
 
-// mustSee reports whether a person must have the masked values revealed before they may approve.
+// mustSee reports whether the masked values must be revealed to a person before the person may approve.
 func (a *decisionOracle) mustSee(p *approvers.Policy, who approvers.PersonID) bool {
 	return len(a.masked(p)) > 0 && !a.need.blind && !slices.Contains(a.seen, who)
 }

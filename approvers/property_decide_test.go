@@ -11,8 +11,8 @@ import (
 	"countersign/approvers"
 )
 
-// drawAction is a person's action, received some minutes ago, perhaps on a card that shows other arguments. valid
-// reports whether the action came in time, fresh whether the card shows the current arguments.
+// drawAction returns a person's action. Slack delivered it some minutes ago, and the card may show other arguments.
+// valid reports whether the action came in time. fresh reports whether the card shows the current arguments.
 func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
 	m = actionBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. It fails the test if the approval was not given by one of the roles that have the
-// authority for it.
+// given records an approval. The function fails the test if the approval was not given by one of the roles that have
+// the authority for it.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -144,8 +144,8 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// editedNeed is what an edited call must pass. Even if the edited call would run without approval, people are asked,
-// because the proposed call waited for them.
+// editedNeed returns the requirements that an edited call must pass. Even if the edited call would run without
+// approval, people are asked, because the proposed call waited for them.
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
@@ -182,8 +182,8 @@ func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }
 
-// revoke takes an approval back. People who approved can do this. After the last approval, so can everybody who may
-// decide the last stage.
+// revoke takes an approval back. People who approved can do this. After the last approval, everybody who may decide the
+// last stage can do this too.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawAction(t)
@@ -222,7 +222,7 @@ func (w *propertyFixture) void(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// run does what the executor does: it checks the approval against the current policy, and uses it up.
+// run does the work of the executor: it checks the approval against the current policy, and uses the approval up.
 func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)

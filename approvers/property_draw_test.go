@@ -10,7 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// Random policies are built from these. There are few of each, so that they often coincide.
+// Random policies are built from these values. There are few values of each kind, so that the policies often use the
+// same ones.
 var (
 	someUsers  = []string{"U1", "U2", "U3", "U4", "U5", "U6"}
 	someGroups = []string{"g1", "g2"}
@@ -30,8 +31,8 @@ func drawRisk(t *rapid.T, label string) approvers.Risk {
 	return approvers.Risk(rapid.IntRange(int(approvers.Low), int(approvers.Critical)).Draw(t, label))
 }
 
-// drawPolicy is a random policy with two tools and up to four roles. Some policies are invalid: stages that nobody can
-// pass, circular leads, stages that name roles which don't exist.
+// drawPolicy is a random policy with two tools and up to four roles. Some policies are invalid: they have stages that
+// nobody can pass, circular leads, or stages that name unknown roles.
 func drawPolicy(t *rapid.T, n int) *approvers.Policy {
 	d := drawTool(t)
 	p := &approvers.Policy{Hash: fmt.Sprint("policy-", n), Defaults: approvers.Defaults{
@@ -82,7 +83,8 @@ func drawRole(t *rapid.T, name string) approvers.Role {
 	return role
 }
 
-// drawHours are working hours that begin and end on the full hour; the model's working time relies on that.
+// drawHours returns working hours that begin and end on the full hour. The model's computation of working time relies
+// on full hours.
 func drawHours(t *rapid.T) *approvers.Hours {
 	h := &approvers.Hours{
 		Zone: one(t, "zone", someZones...), From: one[time.Duration](t, "from", 0, 7, 9) * time.Hour, To: one[time.Duration](t, "to", 12, 17, 24) * time.Hour,
@@ -139,7 +141,7 @@ func drawRule(t *rapid.T) approvers.Rule {
 	return r
 }
 
-// drawStages are up to three stages, each for different people.
+// drawStages returns up to three stages, each for different people.
 func drawStages(t *rapid.T) []approvers.Stage {
 	return rapid.SliceOfNDistinct(rapid.Custom(drawStage), 1, 3, func(s approvers.Stage) string {
 		roles := slices.Sorted(slices.Values(s.Roles()))
@@ -191,7 +193,7 @@ func drawOverride(t *rapid.T) approvers.Override {
 	return o
 }
 
-// drawPeople creates everybody who is named anywhere, and some similar people who are not.
+// drawPeople creates all people that the policies can name, and some similar people that no policy names.
 func drawPeople(t *rapid.T) []approvers.Identity {
 	var out []approvers.Identity
 	for _, u := range append([]string{"U9"}, someUsers...) {

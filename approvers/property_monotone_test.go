@@ -11,18 +11,18 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time: a higher risk, one
-// more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter list of tools,
-// one member or role less, confirmation, no self-approval, masked values, no blind approvals, never_loosen, observe
-// mode, or a tool that differs from its pin. If a call runs under the stricter policy, without approval or with the
-// approvals of some people, it must also run under the earlier policy, with the approvals of the same people in some
-// order.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The changes are a
+// higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter
+// list of tools, one member or role less, confirmation, no self-approval, masked values, no blind approvals,
+// never_loosen, observe mode, and a tool that differs from its pin. If a call runs under the stricter policy with the
+// approvals of some people, or without any, it must also run under the earlier policy with the approvals of the same
+// people in some order.
 //
 // There is one exception. The ceiling applies only to the last stage, and routing asks other roles if a ceiling is
-// lowered. Therefore, if the policies have different last stages, or the same stages in another order, or if only the
-// stricter one names stages, the same people may not fit into the stages of the earlier policy. Then it must be
-// possible to fill all places of those stages with these people, each person once, and one of them must have the
-// authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// lowered. Therefore the same people may not fit into the stages of the earlier policy. The people may not fit if the
+// policies have different last stages, or the same stages in another order, or if only the stricter policy names
+// stages. In this case, these people must be able to fill all places of the earlier stages, each person once. One of
+// these people must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -119,7 +119,7 @@ func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
 	return out
 }
 
-// fresh compares a new call under the stricter policy q with the same call under p.
+// fresh compares a new call under the stricter policy q with the same call under the policy p.
 func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	if q.Plan(c.call).Verdict == approvers.Auto {
 		if v := p.Plan(c.call).Verdict; v != approvers.Auto {
@@ -142,8 +142,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stage is for the same people as before. If it is for fewer people, each stage
-// before it must also be for the same people as before, or for fewer.
+// sameLast reports whether the last stage is for the same people as before. The last stage may also be for fewer
+// people, if each stage before it is for the same or fewer people.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -171,7 +171,8 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 }
 
 // enough fails the test if the people who approved a call are too few for a stage that a policy names, if none of them
-// has the authority for its risk, or if one of them asked for it. It uses only the model.
+// has the authority for its risk, or if one of them asked for it. The function uses only the model, and not the code
+// under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -211,8 +212,8 @@ func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
 
-// asked lists the roles whose people may decide a stage that is not the last one, in some cases only after an
-// escalation.
+// asked lists the roles whose people may decide a stage other than the last one. In some cases, they may do so only
+// after an escalation.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
 	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
@@ -230,7 +231,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 	return out
 }
 
-// waiting lets a call wait under p until the policy becomes q. The call must then pass both.
+// waiting lets a call wait under the policy p until the policy becomes q. The call must then pass both policies.
 func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

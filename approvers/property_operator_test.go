@@ -13,7 +13,7 @@ func (w *propertyFixture) broken() bool {
 	return slices.ContainsFunc(w.words, func(said word) bool { return said.glass })
 }
 
-// drawOperator is an operator, or a Slack user who tries to be one.
+// drawOperator returns an operator, or a Slack user who tries to act as an operator.
 func (w *propertyFixture) drawOperator(t *rapid.T) approvers.Identity {
 	return one(t, "operator", append(slices.Clone(w.people), approvers.Operates(approvers.Operator("anna")), approvers.Operates(approvers.Operator("ben")), approvers.Identity{})...)
 }

@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading is what a call must pass under a policy, according to docs/policy.md and docs/adr (3 and 4). It does not use
-// the code under test.
+// reading has the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4). reading
+// does not use the code under test.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -45,7 +45,8 @@ func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	return t
 }
 
-// overridden applies an agent's override to the tool's settings. If the tool is protected, only stricter values apply.
+// overridden applies an agent's override to the tool's settings. If the tool is protected, only the override's stricter
+// values apply.
 func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
 	if o.Risk != 0 && (!protected || o.Risk > t.Risk) {
 		t.Risk = o.Risk
@@ -68,7 +69,7 @@ func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) ap
 	return t
 }
 
-// read determines what a call must pass.
+// read determines the requirements of a call.
 func read(p *approvers.Policy, c approvers.Call) reading {
 	out, waits, named := gather(p, c)
 	if waits {
@@ -99,7 +100,8 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor determines the stages: those that are named, or the role with the lowest sufficient ceiling.
+// waitingFor determines the stages. The stages are the named stages or, without named stages, the role with the lowest
+// sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
 	for i, s := range named {
@@ -122,7 +124,8 @@ func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.
 	return n
 }
 
-// byCeiling lists the roles that have the tool, by rising ceiling; roles with the same ceiling are in the file's order.
+// byCeiling lists the roles that have the tool, by rising ceiling. Roles with the same ceiling are in the order of the
+// file.
 func byCeiling(p *approvers.Policy, tool string) []approvers.Role {
 	roles := slices.DeleteFunc(slices.Clone(p.Approvers), func(r approvers.Role) bool { return !lists(r, tool) })
 	slices.SortStableFunc(roles, func(a, b approvers.Role) int { return cmp.Compare(a.MaxRisk, b.MaxRisk) })
@@ -155,8 +158,8 @@ func alike(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(slices.Sorted(slices.Values(rolesOf(a))), slices.Sorted(slices.Values(rolesOf(b))))
 }
 
-// together is the union of stages in their order. Two equal stages become one, with the larger quorum, the smaller
-// number of rejections and the shorter times.
+// together returns the union of stages in their order. Two equal stages become one stage with the larger quorum, the
+// smaller number of rejections and the shorter times.
 func together(a, b []approvers.Stage) []approvers.Stage {
 	out, left := slices.Clone(a), slices.Clone(b)
 	for i := range out {
@@ -172,7 +175,7 @@ func together(a, b []approvers.Stage) []approvers.Stage {
 	return append(out, left...)
 }
 
-// shorter returns the shorter of two stages' times; zero means that a stage sets none.
+// shorter returns the shorter of two stages' times. Zero means that a stage sets no time.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -189,7 +192,8 @@ func (n reading) barred() []approvers.PersonID {
 }
 
 // possible reports whether there could be people who pass all stages, each person counted once. The members of a user
-// group and the owner of an address are only known at the click, so a role with such a member could contain anybody.
+// group and the owner of an address are known only at the click. Therefore a role with such a member could contain
+// anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {
@@ -220,7 +224,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated reports whether different people can be assigned to all places. It tries every way.
+// seated reports whether different people can be assigned to all places. The function tries every way.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true
@@ -238,7 +242,7 @@ func seated(places [][]string, taken map[string]bool) bool {
 	return false
 }
 
-// and combines two readings: what a call must pass if the policy changed while it waited.
+// and combines two readings. The result has the requirements of a call whose policy changed while the call waited.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
 		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,

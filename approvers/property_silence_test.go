@@ -9,9 +9,9 @@ import (
 	"countersign/approvers"
 )
 
-// TestSilenceEndsEveryRequest brings a request into a random state, and then only lets time pass: each timer is handled
+// TestSilenceEndsEveryRequest brings a request into a random state, and then only lets time pass. Each timer is handled
 // when it is due, in any order. Every request must end, within a time and a number of steps that follow from the
-// policy, and none may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N
+// policy. No request may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N
 // runs twenty times N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
@@ -36,7 +36,7 @@ func TestSilenceEndsEveryRequest(t *testing.T) {
 	t.Log(ends)
 }
 
-// silence lets time pass until nothing is due any more.
+// silence lets time pass until no timer is left.
 func (w *propertyFixture) silence(t *rapid.T) {
 	if !w.open() {
 		return
@@ -65,7 +65,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 	}
 }
 
-// nextDue is the time when the next timer is due; zero if there is none.
+// nextDue is the time when the next timer is due. If there is no timer, nextDue is zero.
 func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	timers := []time.Time{w.runBy}
 	if w.state == approvers.Pending {
@@ -86,8 +86,8 @@ func (w *propertyFixture) resolveAgain(t *rapid.T) time.Time {
 	return recheckAt(found)
 }
 
-// longest limits how long a request can wait if nobody acts on it. If nobody decides, no stage is passed, but each lead
-// gets the stage's time again.
+// longest limits how long a request can wait if nobody acts on it. If nobody decides, the request stays at its stage,
+// but each lead gets the stage's time again.
 func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second
@@ -103,8 +103,9 @@ func (w *propertyFixture) longest() time.Duration {
 	return time.Duration(1+len(w.policy.Approvers))*slowest + max(0, w.r.ExpiresAt.Sub(w.now))
 }
 
-// steps limits how many timers can be due within that time: one for each lead, each round and each reminder; for each
-// of these, one for each person in do-not-disturb; and one whenever people come to work.
+// steps limits how many timers can be due while the request waits. There is one timer for each lead, each round and
+// each reminder. For each lead, each round and each reminder, there is also one timer for each person in
+// do-not-disturb. There is also one timer for each time at which people come to work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

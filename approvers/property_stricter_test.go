@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// stricter is a policy with one setting made stricter, and the name of that setting. If the policy has no such setting,
-// it stays as it was.
+// stricter returns a policy in which one setting is stricter, and the name of that setting. If the policy has no such
+// setting, it stays unchanged.
 func stricter(t *rapid.T, was *approvers.Policy, n int) (*approvers.Policy, string) {
 	p := copied(was)
 	p.Hash = fmt.Sprint("policy-", n)
@@ -84,7 +84,7 @@ func stricterRole(t *rapid.T, p *approvers.Policy, what string) {
 	}
 }
 
-// copied is a deep copy of a policy: changes of its parts don't change the original.
+// copied returns a deep copy of a policy, so that changes in the copy don't change the original.
 func copied(was *approvers.Policy) *approvers.Policy {
 	p := *was
 	p.Tools, p.Approvers, p.Agents = slices.Clone(was.Tools), slices.Clone(was.Approvers), slices.Clone(was.Agents)

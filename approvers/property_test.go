@@ -15,10 +15,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryOrderOfEvents drives one request through random events by random people under random policies. It compares
-// every step with a model that is independent of the code under test: who can decide, whose decision counts, which
-// stages must be passed, who was told, and when each clock runs out. -rapid.checks=N runs twenty times N cases.
-// docs/figures.md says how often it was run.
+// TestEveryOrderOfEvents drives one request through random events by random people under random policies.
+// TestEveryOrderOfEvents compares every step with a model that is independent of the code under test: who can decide,
+// whose decision counts, which stages must be passed, who was told, and when each clock runs out. -rapid.checks=N runs
+// twenty times N cases. docs/figures.md says how often the test was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. It also returns true if one of them is zero, which means that there
-// is no time.
+// sooner reports whether at is not later than was. The function also returns true if one of them is zero, which means
+// that there is no time.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.
@@ -192,7 +192,7 @@ var next = map[approvers.State][]approvers.State{
 	approvers.Approved: {approvers.Consumed, approvers.Expired, approvers.Withdrawn, approvers.Voided, approvers.Revoked, approvers.Pending},
 }
 
-// settle stores the result of a step. It fails the test if the state may not change in this way.
+// settle stores the result of a step. The function fails the test if the state may not change in this way.
 func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	was := w.r
 	if after.State != was.State && !slices.Contains(next[was.State], after.State) {
@@ -244,7 +244,8 @@ func (w *propertyFixture) checkPending(t *rapid.T) {
 	}
 }
 
-// checkPassed checks an approved request against the rules for the result, independently of the steps that led to it.
+// checkPassed checks an approved request against the rules for the result. checkPassed ignores the steps that led to
+// this result.
 func (w *propertyFixture) checkPassed(t *rapid.T) {
 	if w.broken() {
 		return // an operator's approval replaces all others

@@ -14,7 +14,7 @@ func (w *propertyFixture) pass(t *rapid.T) {
 	w.now = w.now.Add(one(t, "pass", time.Minute, 3*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 14*time.Hour))
 }
 
-// times returns the tool's times. Times that the current stage sets replace them.
+// times returns the tool's times. If the current stage sets times, these replace the tool's times.
 func (w *propertyFixture) times() approvers.ToolPolicy {
 	t := settings(w.policy, w.call.Tool, w.call.Facts.Agent)
 	if s := w.current(); s.ExpiresAfter > 0 {
@@ -26,7 +26,7 @@ func (w *propertyFixture) times() approvers.ToolPolicy {
 	return t
 }
 
-// asked lists the roles that were asked: the stage's own, and the leads who were told.
+// asked lists the roles that were asked: the stage's own roles, and the leads who were told.
 func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
 // roles returns the existing roles with these names.
@@ -49,7 +49,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 	return h.Days[local.Weekday()] && !slices.Contains(h.Holidays, local.Format("2006-01-02")) && hour >= h.From && hour < h.To
 }
 
-// worksNow reports whether one of the roles works. If there are no roles, it returns true.
+// worksNow reports whether one of the roles works. If there are no roles, worksNow returns true.
 func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })
@@ -99,8 +99,9 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// checkEscalation compares the time of the next escalation with the model. It is immediate if the people who were
-// notified last don't work and their roles escalate outside working hours. There is none if nobody is left to notify.
+// checkEscalation compares the time of the next escalation with the model. The escalation is immediate if the people
+// who were notified last don't work now and their roles escalate outside working hours. There is no escalation if
+// nobody is left to notify.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -173,7 +174,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind checks that reminders go to those who were told, have not decided, are present, and may be disturbed.
+// remind checks that reminders go only to people who were told, have not decided, are present, and may be disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RemarkKind is the kind of a remark: something said about a request without deciding it.
+// RemarkKind is the kind of a remark. A remark is a text about a request that does not decide it.
 type RemarkKind string
 
 // The kinds of remark.
@@ -37,8 +37,8 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, whose text is Action.Reason. People who may decide now can add one, and
-// so can people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
+// Say adds an approver's question or comment, whose text is Action.Reason. People who may decide now can add a remark,
+// and so can people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied

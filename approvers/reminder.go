@@ -29,8 +29,8 @@ func (r Request) nextReminder(in DecisionContext) time.Time {
 	return at
 }
 
-// RemindNext returns when the next reminder is due: for everybody who has not decided, or for one person whose
-// do-not-disturb ends. Zero: none.
+// RemindNext returns when the next reminder is due. The reminder is for everybody who has not decided, or for one
+// person whose do-not-disturb ends. If no reminder is due, RemindNext returns zero.
 func (r Request) RemindNext() time.Time {
 	next := r.RemindAt
 	for _, o := range r.DeferredReminders {
@@ -39,7 +39,7 @@ func (r Request) RemindNext() time.Time {
 	return next
 }
 
-// earlier returns the earlier of two times; zero means none.
+// earlier returns the earlier of two times. A zero time means that there is no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -47,10 +47,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event. It reminds only people who are present and have not
-// decided. If a reminder is due, or the escalation chain has ended once more, it reminds all of them; otherwise, only
-// those whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is deferred until that ends. A
-// reminder because of a gap only goes to people who were asked before the gap. Remind returns false if nothing is due.
+// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
+// not decided. If a reminder is due, or the escalation chain has ended once more, Remind reminds all of these people.
+// Otherwise Remind reminds only people whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is
+// deferred until the end of do-not-disturb. A reminder because of a gap only goes to people who were asked before the
+// gap. Remind returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {

@@ -25,7 +25,7 @@ const (
 // Open reports whether the request can still lead to a run.
 func (s State) Open() bool { return s == Pending || s == Approved }
 
-// DecisionKind is what a person did.
+// DecisionKind is the kind of a person's decision.
 type DecisionKind string
 
 // The kinds of decision.
@@ -124,7 +124,7 @@ type Request struct {
 	Lost              bool               `json:"lost,omitempty"`    // it ended because the store was restored from a backup; later changes are not known
 }
 
-// AskFacts are the facts at the time of the proposal. They are kept so that the call can be planned again.
+// AskFacts are the facts at the time of the proposal. The facts are kept so that the call can be planned again.
 type AskFacts struct {
 	Asker        PersonID          `json:"asker"`
 	AskerName    string            `json:"asker_name"`
@@ -137,7 +137,7 @@ type AskFacts struct {
 	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
-// Action is one person's click on, or message about, a request. At is the time at which Slack delivered it.
+// Action is one person's click on, or message about, a request. At is the time at which Slack delivered the action.
 type Action struct {
 	Who       Identity
 	At        time.Time
@@ -187,14 +187,14 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// last reports whether the request is at its last stage. Only there does a role's ceiling apply.
+// last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
-// Bundled reports whether the request is decided on a card that it shares with others of its step.
+// Bundled reports whether the request is decided on a card that it shares with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns everybody who asked for the request or took part in it, each once. These people see the request in
-// their history.
+// People returns everybody who asked for the request or took part in it, without repetition. These people see the
+// request in their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -219,7 +219,8 @@ func (r Request) ValidApprovals() []Decision {
 	return out
 }
 
-// Against returns the rejections that count at a stage. The request ends when their number reaches the stage's limit.
+// Against returns the rejections that count at a stage. The request ends when the number of rejections reaches the
+// stage's limit.
 func (r Request) Against(stage int) []Decision {
 	var out []Decision
 	for _, d := range r.Decisions {
@@ -241,8 +242,8 @@ func (r Request) At(stage int) int {
 	return n
 }
 
-// Authority returns the role by which a person may decide the current stage under the current policy. It does not check
-// whether a decision of this person counts already.
+// Authority returns the role by which a person may decide the current stage under the current policy. Authority does
+// not check whether a decision of this person counts already.
 func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -301,14 +302,14 @@ func (r Request) close(s State, who PersonID, name, role, reason string, now tim
 	return r
 }
 
-// end ends a request without a run. Its last result, the denial, is always nil.
+// end ends a request without a run. The last result of end, the denial, is always nil.
 func (r Request) end(s State, who PersonID, name, role, reason string, now time.Time) (Request, []Event, *Denied) {
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }
 
 // MessageEdit records that a message was edited or deleted after it had been read. The message led to a call, or
-// answered a question about a request. The model's input, the call and the answer stay as they were; the people who
-// decide see the edit.
+// answered a question about a request. The model's input, the call and the answer stay unchanged. The people who decide
+// see the edit.
 type MessageEdit struct {
 	At      time.Time `json:"at"`
 	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; the latest edit counts
@@ -316,14 +317,14 @@ type MessageEdit struct {
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }
 
-// After reports whether the edit supersedes was, which may be nil. Slack may report edits out of order, and a deletion
-// is final.
+// After reports whether the edit supersedes the edit was, which may be nil. Slack may report edits out of order, and a
+// deletion is final.
 func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }
 
-// RecordMessageEdit records that the message that led to an open request was edited or deleted. It returns false if
-// this is already known.
+// RecordMessageEdit records that the message that led to an open request was edited or deleted. RecordMessageEdit
+// returns false if this is already known.
 func (r Request) RecordMessageEdit(w MessageEdit) (Request, []Event, bool) {
 	if !r.State.Open() || !w.After(r.Facts.MessageEdit) {
 		return r, nil, false

@@ -3,10 +3,10 @@ package approvers
 import "time"
 
 // A store that is restored from a backup lacks everything that happened after the backup. Calls that were open in the
-// backup may have been decided and run since. Therefore they all end without being decided or run again, and people are
-// told to check the outcome.
+// backup may have been decided and run since. Therefore all these calls end, and are not decided or run again. People
+// are told to check the outcome.
 
-// LostTrack returns the reason with which everything ends that was open when the backup was made.
+// LostTrack returns the reason with which all records end that were open when the backup was made.
 func LostTrack(taken time.Time) string {
 	return "the bot's data was put back from a backup of " + taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"
@@ -30,7 +30,7 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 }
 
 // Lose ends a grant after the store was restored from a backup, because uses of the grant after the backup are not
-// known. It declines an offer.
+// known. If the grant is only an offer, Lose declines it.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Outcome is the result of one tool call for the model. Every call gets exactly one.
+// Outcome is the result of one tool call for the model. Every call gets exactly one outcome.
 type Outcome string
 
 // The outcomes of a tool call.
@@ -25,8 +25,8 @@ const (
 	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
-// Result is the structured tool result of every call except a plain success. It tells the model the outcome, the
-// deciding role, and the possible next steps.
+// Result is the structured tool result of a call. Every call gets one, except a plain success. The result tells the
+// model the outcome, the deciding role, and the possible next steps.
 type Result struct {
 	Status    Outcome         `json:"status"`
 	Tool      string          `json:"tool"`
@@ -37,7 +37,7 @@ type Result struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// Modified tells the model that approvers changed the arguments. It has the new arguments and the reason.
+// Modified tells the model that approvers changed the arguments. Modified has the new arguments and the reason.
 type Modified struct {
 	By   string          `json:"by"` // the roles' titles
 	Args json.RawMessage `json:"args"`
@@ -115,8 +115,8 @@ func (r Request) ClosedResult(p *Policy) Result {
 // changedBefore is added to the guidance if the call was edited and then did not run.
 const changedBefore = " Its arguments had been changed before that (see modified): this is about the changed call."
 
-// reported returns the result of a run whose outcome a person reported. It says that the text is from that person, not
-// from the tool.
+// reported returns the result of a run whose outcome a person reported. The result says that the text is from that
+// person, and not from the tool.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
 		Status: OutcomeExecuted, Tool: e.Tool, Modified: m, Reason: "nobody saw how it ended; a person reported that it happened",
@@ -179,8 +179,8 @@ type Retry struct {
 	FoundBy   PersonID       `json:"found_by,omitempty"`
 }
 
-// earlierRunNote returns a note that tells the model that an earlier run of the call may have taken effect, too. It
-// returns "" if there was no earlier run, or if a person reported that it had no effect.
+// earlierRunNote returns a note for the model. The note says that an earlier run of the call may also have taken
+// effect. earlierRunNote returns "" if there was no earlier run, or if a person reported that it had no effect.
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

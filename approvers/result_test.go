@@ -76,8 +76,8 @@ func reportedBy(e approvers.Execution) approvers.Execution {
 	return e
 }
 
-// If a call was edited and then rejected or expired, the model is told of the edit, so that it does not attribute the
-// reason to its own arguments.
+// If a call was edited and then rejected or expired, the model is told about the edit. Otherwise the model would relate
+// the reason to its own arguments.
 func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A person approves a call with masked values only after the values were revealed to them, unless the policy allows
-// approval without that (blind) for the tool.
+// A person can approve a call with masked values only after the values were revealed to this person. The policy can
+// allow approvals without a reveal (blind) for the tool.
 
 // Reveal records that a person was shown the masked values of one set of arguments.
 type Reveal struct {
@@ -16,8 +16,8 @@ type Reveal struct {
 	Secrets []string `json:"secrets"` // the paths of the values that were masked at that time
 }
 
-// MustReveal reports whether a person can approve the request only after its masked values were revealed to them. If
-// who is "", it answers for a person to whom nothing was revealed.
+// MustReveal reports whether the request's masked values must be revealed to a person before the person can approve. If
+// who is "", the result is for a person to whom nothing was revealed.
 func (r Request) MustReveal(p *Policy, who PersonID) bool {
 	t, _ := p.Tool(r.Tool, r.Agent)
 	if t.Blind && r.Plan.Blind {
@@ -27,7 +27,7 @@ func (r Request) MustReveal(p *Policy, who PersonID) bool {
 	return HasSecrets(r.Args, secrets) && !r.revealedTo(who, secrets)
 }
 
-// revealedTo reports whether a person was shown what is masked in the current arguments.
+// revealedTo reports whether a person was shown the masked values of the current arguments.
 func (r Request) revealedTo(who PersonID, secrets []string) bool {
 	return slices.ContainsFunc(r.Revealed, func(v Reveal) bool {
 		return v.By == who && v.Digest == r.Digest && !slices.ContainsFunc(secrets, func(path string) bool { return !IsSecret(v.Secrets, path) })
@@ -50,8 +50,9 @@ func (r Request) withoutReveal(who PersonID) []Reveal {
 	return slices.DeleteFunc(slices.Clone(r.Revealed), func(v Reveal) bool { return v.By == who })
 }
 
-// revealsAfterEdit returns the reveals that stay valid after an edit: only the editor's, because the editor was shown
-// the masked values and wrote the changes. To everybody else, the values of the new call must be revealed.
+// revealsAfterEdit returns the reveals that stay valid after an edit. Only the reveals of the editor do, because the
+// editor was shown the masked values and wrote the changes. For everybody else, the values of the new call must be
+// revealed again.
 func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 	for _, v := range r.Revealed {
 		if v.By == editor && v.Digest == r.Digest {
@@ -72,14 +73,16 @@ func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 	})
 }
 
-// FactShownAs is the fact of an AuditShown record that names what showed the request: the kind of an outbox message,
-// "view" (the last page of all arguments), "home" or ShownAsReveal. In the store it keeps an older name, "surface".
+// FactShownAs is the fact of an AuditShown record that says where the request was shown. The value of the fact is the
+// kind of an outbox message, "view" (the last page of all arguments), "home" or ShownAsReveal. In the store, the fact
+// keeps its older name "surface".
 const FactShownAs = "surface"
 
 // ShownAsReveal is the FactShownAs of the form that reveals masked values.
 const ShownAsReveal = "reveal"
 
-// HasSecrets reports whether arguments have values at secret paths. Arguments that can't be read count as having some.
+// HasSecrets reports whether arguments have values at secret paths. Arguments that can't be read count as arguments
+// with such values.
 func HasSecrets(args json.RawMessage, secrets []string) bool {
 	if len(secrets) == 0 {
 		return false

@@ -69,7 +69,8 @@ func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 	}
 }
 
-// An edit changes the arguments: only the editor, who saw the masked values and wrote what changed, has seen them all.
+// An edit changes the arguments. Only the editor has then seen all masked values, because the editor saw the old values
+// and wrote the new ones.
 func TestAnEditNeedsANewLook(t *testing.T) {
 	p := masking()
 	other := person("U0007")
@@ -86,8 +87,8 @@ func TestAnEditNeedsANewLook(t *testing.T) {
 	}
 }
 
-// The policy key blind allows approvals without revealing the masked values. It applies to a request only if the policy
-// has set it at all times since the call was proposed.
+// The policy key blind allows approvals without revealing the masked values. The key applies to a request only if the
+// policy has set it at all times since the call was proposed.
 func TestBlind(t *testing.T) {
 	p := masking()
 	blind := tool("issue_refund", func(t *approvers.ToolPolicy) { t.Blind = true })
@@ -136,8 +137,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 	}
 }
 
-// If a new policy masks an argument, its value was shown until then. Therefore earlier approvals count, but the value
-// must be revealed to later approvers.
+// If a new policy masks an argument, the argument's value was shown before. Therefore earlier approvals count, but the
+// value must be revealed to later approvers.
 func TestNewlyMaskedValues(t *testing.T) {
 	was, now := granting(), masking()
 	now.Hash = "policy-2"
@@ -152,7 +153,7 @@ func TestNewlyMaskedValues(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedMasked)
 }
 
-// A reveal does not cover values that were masked only after it.
+// A reveal does not cover values that were masked after the reveal.
 func TestARevealIsForWhatWasMaskedThen(t *testing.T) {
 	p, more := masking(), masking()
 	more.Tools[5].Secrets, more.Hash = []string{"currency", "note"}, "policy-2"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Risk is the risk level of a tool call, by the harm that it can do. The zero value is not a level, and is invalid in a
-// policy.
+// Risk is the risk level of a tool call. Risk depends on the harm that the call can do. The zero value is not a level,
+// and is invalid in a policy.
 type Risk int
 
 // The risk levels, in rising order.

@@ -9,11 +9,12 @@ import (
 )
 
 // Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
-// card, or of each element if card is a list. Everything below a secret path is secret too. "*" means all arguments.
+// card, or of each element if card is a list. All values below a secret path are secret too. "*" means all arguments.
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
 // or "format": "password". The schema comes from the tool's source, so it may refer to itself and describe more paths
-// than can be listed. SecretPaths stops at a limit: below it, everything that could contain a secret counts as secret.
+// than can be listed. Therefore SecretPaths stops at a limit. Below the limit, every part that could contain a secret
+// counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -32,7 +33,7 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin reports whether is returns true for a schema, or for any schema nested in it.
+// anyWithin reports whether the function is returns true for a schema or for any schema nested in it.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -65,14 +66,14 @@ type schemaStep struct {
 	depth  int
 }
 
-// The limits of the walk: the number of schemas, and the depth. A schema beyond them counts as secret if it is marked,
-// or refers to another schema.
+// The limits of the walk: the number of schemas, and the depth. A schema beyond these limits counts as secret if it is
+// marked, or if it refers to another schema.
 const (
 	maxSchemaSteps = 5000
 	maxSchemaDepth = 100
 )
 
-// step looks at the next schema, and appends those within it.
+// step examines the next schema, and appends the schemas that are nested in it.
 func (w *schemaWalk) step() {
 	at := w.steps[w.taken]
 	w.taken++
@@ -148,12 +149,12 @@ func IsSecret(secrets []string, path string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool { return s == "*" || path == s || strings.HasPrefix(path, s+".") })
 }
 
-// HoldsSecret reports whether the argument at a path is secret, or something below it is.
+// HoldsSecret reports whether the argument at a path, or any value below it, is secret.
 func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }
 
-// MaskValues replaces the secret values in decoded arguments. It is used for texts that many people can read.
+// MaskValues replaces the secret values in decoded arguments. MaskValues is used for texts that many people can read.
 func MaskValues(args map[string]any, secrets []string) map[string]any {
 	if len(secrets) == 0 {
 		return args

@@ -65,7 +65,7 @@ func (s Stage) Title(p *Policy) string {
 }
 
 // unionStages keeps a's order, appends the stages that only b has, and takes the stricter values of stages that both
-// have. It never merges two stages of the same list.
+// have. unionStages never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -87,7 +87,7 @@ func unionStages(a, b []Stage) []Stage {
 	return out
 }
 
-// sooner returns the shorter of two durations; zero means none.
+// sooner returns the shorter of two durations. A zero duration means that there is no duration.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -111,7 +111,7 @@ func stageList(p *Policy, stages []Stage) string {
 }
 
 // people returns the user ids of members of the roles who are not barred, up to the number most. open is true if one of
-// the roles has members by user group or e-mail address. These are resolved only at the click, so such a role is
+// the roles has members by user group or e-mail address. Such members are known only at the click, so the role is
 // assumed to have enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
@@ -137,8 +137,8 @@ func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	return open || len(ids) >= n
 }
 
-// distinct reports whether all stages can be passed by different people, with nobody counted twice. It assigns one
-// person to each place of each quorum (bipartite matching by augmenting paths).
+// distinct reports whether all stages can be passed by different people. No person counts twice. The function assigns
+// one person to each place of each quorum (bipartite matching by augmenting paths).
 func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 	taken := map[string]int{} // person → place
 	var able [][]string       // place → people

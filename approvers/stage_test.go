@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestSameStage checks that stages with the same roles in another order are the same stage, so that the larger quorum
-// applies to both.
+// TestSameStage checks that stages with the same roles in another order count as the same stage. The larger quorum then
+// applies.
 func TestSameStage(t *testing.T) {
 	either := func(quorum int, group string, roles ...string) approvers.Stage {
 		return approvers.Stage{Approver: roles[0], Or: roles[1:], Group: group, Quorum: quorum}
@@ -52,8 +52,8 @@ func TestSameStage(t *testing.T) {
 	}
 }
 
-// TestTwoStagesOfOneListStayTwo checks that equal stages of two lists become one, but equal stages of one list stay
-// two, for two people.
+// TestTwoStagesOfOneListStayTwo checks that two equal stages become one stage if they come from different lists. Two
+// equal stages of the same list stay two stages, for two people.
 func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	once := approvers.Stage{Approver: "finance-director", Quorum: 1}
 	p := staged(once)

@@ -22,7 +22,7 @@ func mustReject(t testing.TB, p *approvers.Policy, r approvers.Request, who appr
 	return out
 }
 
-// A stage can name several roles. Everybody who is in at least one of them counts, but each person only once.
+// A stage can name several roles. Each person who is in at least one of the roles counts, but only once.
 func TestSeveralRoles(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2})
 	r := open(t, p, "issue_refund", small)
@@ -42,7 +42,7 @@ func TestSeveralRoles(t *testing.T) {
 	}
 }
 
-// The ceiling applies at the last stage, to each of its roles separately.
+// The ceiling applies only at the last stage. The ceiling applies to each role of this stage separately.
 func TestSeveralRolesEachHaveTheirCeiling(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1})
 	p.Tools[5].Risk = approvers.Critical
@@ -99,7 +99,7 @@ func TestStageOfAGroup(t *testing.T) {
 	})
 }
 
-// With rejects: 2, two people are needed to end a request. One rejection does not stop the others.
+// With rejects: 2, two people are needed to end a request. One rejection does not stop the other people.
 func TestRejectsOfSeveral(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2, Rejects: 2})
 	one := mustReject(t, p, open(t, p, "issue_refund", small), onLead)
@@ -154,8 +154,8 @@ func TestRejectsOfSeveral(t *testing.T) {
 	})
 }
 
-// If several rejections are needed, nobody can approve the call at one stage and reject it at the next, and the number
-// of changed decisions is limited.
+// If several rejections are needed, nobody can approve the call at one stage and reject it at the next stage. The
+// number of changed decisions is limited.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too

@@ -15,7 +15,7 @@ import (
 )
 
 // ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request it, not the model.
-// It is the tool's own claim and is not verified.
+// A tool preview is the tool's own claim and is not verified.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -47,7 +47,7 @@ const (
 	ToolPreviewTries = 3
 )
 
-// PreviewSource names the tool that makes a preview, and how it is called. The zero value makes none.
+// PreviewSource names the tool that makes a preview, and how it is called. With the zero value, no preview is made.
 type PreviewSource struct {
 	Tool     string          // another tool, which only reads and is called with the same arguments; empty for a dry run, which calls the tool itself
 	Argument string          // for a dry run: the argument that requests it
@@ -72,15 +72,15 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
 }
 
-// PreviewAnswer is the outcome of asking for a tool preview.
+// PreviewAnswer is the answer to a request for a tool preview.
 type PreviewAnswer struct {
 	Text  string // the tool's text
 	No    string // why the call would not succeed, if the caller knows; empty: looked for in Text
 	Fault string // why the tool gave no preview
 }
 
-// RecordToolPreview records a tool preview, or why there is none. It changes nothing if the preview is for other
-// arguments or the request is decided.
+// RecordToolPreview records a tool preview, or why there is none. RecordToolPreview changes nothing if the preview is
+// for other arguments or the request is decided.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// refusalIn returns why a preview says that the call would not succeed, or "" if it does not say so. It looks only at
-// the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise refusalIn returns "".
+// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -174,7 +174,7 @@ func cutTo(s string, n int) string {
 }
 
 // Headline returns a one-sentence summary of a tool's text: its first line, or, for a JSON object, its preview, summary
-// or message. It returns "" if none is short enough.
+// or message. If none of these texts is short enough, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
@@ -202,8 +202,8 @@ func Headline(text string) string {
 	return text
 }
 
-// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. It masks values of one or
-// two characters only where they stand alone.
+// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. MaskText masks a value of
+// one or two characters only if the value stands alone.
 func MaskText(text string, args json.RawMessage, secrets []string) string {
 	if len(secrets) == 0 || text == "" {
 		return text

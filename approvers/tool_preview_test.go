@@ -18,8 +18,8 @@ func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) appro
 	return r
 }
 
-// A critical call can't be approved until its preview is ready or has failed. A click that was made before that time is
-// refused, too. Below critical risk it can, and the decision records that the preview was missing.
+// A critical call can't be approved until its preview is ready or has failed. A click from before that time is refused
+// too. A call below critical risk can be approved earlier, and the decision records that the preview was missing.
 func TestCriticalWaitsForItsPreview(t *testing.T) {
 	p := example()
 	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
@@ -61,8 +61,8 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	}
 }
 
-// A preview counts as a refusal only if it has a member that tools commonly use for refusals, or if its caller says
-// that it is one.
+// A preview counts as a refusal only in two cases: it has a member that tools commonly use for refusals, or its caller
+// says that it is a refusal.
 func TestPreviewSaysNo(t *testing.T) {
 	p := example()
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestPreviewSaysNo(t *testing.T) {
 }
 
 // A preview's sentence replaces a headline that was made from the arguments. A preview without a sentence adds the
-// subject's name to it.
+// subject's name to that headline.
 func TestMadePreview(t *testing.T) {
 	p := example()
 	for _, c := range []struct{ text, want string }{
@@ -219,7 +219,7 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzToolPreview checks, for any preview, that the headline is one line of at most 600 characters, and that no secret
+// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters, and no secret
 // value of more than two characters is stored.
 func FuzzToolPreview(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// DecisionContext is what every transition needs besides the request: the current policy and the time of the
+// DecisionContext has the input of a transition besides the request: the current policy and the time of the
 // transaction.
 type DecisionContext struct {
 	Policy *Policy
 	Now    time.Time
 }
 
-// Refresh updates the plan of a pending request after a policy change, to the union of the old plan and the new one. It
-// voids a request that nobody could allow any more.
+// After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan.
+// Refresh voids the request if nobody can approve the request any more.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -42,7 +42,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		events = append(events, PlanChanged{})
 	}
 	r.Plan = plan
-	// Added roles that are no longer leads of the stage's roles can't decide any more.
+	// Roles that were added as leads, and are no longer leads of the stage's roles, can't decide any more.
 	r = r.keepLeads(in.Policy)
 	if len(r.Joined) != len(was.Joined) {
 		events = append(events, LeadsLeft{})
@@ -50,18 +50,18 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 	return r.rearm(in), events
 }
 
-// outgrownBy reports whether the plan invalidates the stages passed so far: the risk differs, a stage up to the current
-// one differs, or an approval is no longer valid.
+// outgrownBy reports whether a new plan invalidates the stages that were passed so far. The result is true if the risk
+// differs, if a stage up to the current one differs, or if an approval is no longer valid.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
 // takes reports whether an earlier approval is still valid under the plan. The person who approved must not be barred.
-// The role by which they approved must still name the person, list the tool, and be a role of the stage, one of its
-// leads, or one whose people are peers. At the last stage, its ceiling must be sufficient. If the policy no longer
-// allows blind approvals, the masked values must have been revealed to the person. An operator's approval is valid as
-// long as the policy allows break glass for the tool.
+// The role by which the person approved must still name the person and list the tool. The role must be a role of the
+// stage, a lead of such a role, or a role whose people are peers. At the last stage, the role's ceiling must be
+// sufficient. If the policy no longer allows blind approvals, the masked values must have been revealed to the person.
+// An operator's approval is valid as long as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -123,7 +123,7 @@ func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	return denied
 }
 
-// Approve counts a person's approval. When the stage has its quorum, the next one starts.
+// Approve counts a person's approval. When the stage has its quorum, the next stage starts.
 func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -167,8 +167,8 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request, well above the needs of stages. It limits people who change their
-// decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
+// MaxDecisions limits the decisions of a request. The limit is well above the needs of stages. The limit stops people
+// who change their decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
 const MaxDecisions = 60
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
@@ -239,7 +239,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Everybody who may decide the request can do this.
+// Unbundle gives a request of a bundle its own card. Each person who may decide the request can do this.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()
@@ -254,7 +254,8 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 	return r, []Event{RequestUnbundled{}}, nil
 }
 
-// Editable reports whether approvers can change the arguments. A caller may be unable to use other arguments.
+// Editable reports whether approvers can change the arguments. Approvers can't change the arguments of a caller that
+// can't use changed arguments.
 func (f AskFacts) Editable() bool { return f.Caller == nil || f.Caller.Edits }
 
 // Edited is an edited call: a new execution with its digest, and its plan.
@@ -271,8 +272,8 @@ type Edited struct {
 
 // Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor must have
 // seen the masked values. The editor's own approval counts if they have the authority for the new plan's first stage
-// and were shown all arguments. If the call is critical now, they must also have typed the value, and its tool preview
-// must not be pending.
+// and were shown all arguments. If the edited call is critical, the editor must also have typed the value, and the tool
+// preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -304,8 +305,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	r.Preview, r.MadePreview, r.PreviewFault, r.ToolPreview = e.Preview, e.MadePreview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
-		// Routing chose the stage's role by ceiling. The editor's role has a sufficient ceiling, too, so it may take
-		// that role's place.
+		// Routing chose the stage's role by ceiling. The editor's role also has a sufficient ceiling, so it may replace
+		// that role.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r, started := r.keepHanded(was.Plan.Stages).begin(in, StageEdited, was)
@@ -320,7 +321,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request because a requester, or somebody whose message waits for the request's end, takes it back.
+// Withdraw ends a request for a person who takes it back. The person is a requester, or somebody whose message waits
+// for the end of the request.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -366,7 +368,7 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 
 // Expire ends a request whose deadline has passed, either undecided or approved and not started in time. If the policy
 // escalates on expiry and there is another lead, an undecided request is passed to that lead instead, and stays
-// pending. It returns false if no deadline has passed.
+// pending. Expire returns false if no deadline has passed.
 func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	switch {
 	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
@@ -391,8 +393,8 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 }
 
 // Recheck checks an approved request whose call has not run, after a policy change. If the union of the old and the new
-// plan asks for more approvals, the request is pending again, with a new deadline. If nobody could allow it, it is
-// voided.
+// plan asks for more approvals, the request is pending again, with a new deadline. If nobody could approve the request,
+// it is voided.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil

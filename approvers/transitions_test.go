@@ -287,8 +287,8 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit the tool runs without approval; above it two people decide, and an edit by one of them does
-		// not replace the other's approval.
+		// Within the limit, the tool runs without approval. Above the limit, two people decide. An edit by one person
+		// does not replace the approval of the other.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
 		c := callOf("update_shipping_address", small)
@@ -305,8 +305,9 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call that asked is never free after an edit", func(t *testing.T) {
-		// A rule names the stages; the edited arguments match no rule, so the policy alone would let the call run. The
-		// editor belongs to an early stage and has too low a ceiling: another person must approve the call.
+		// A rule names the stages. The edited arguments match no rule, so the policy alone would let the call run. The
+		// editor belongs to an early stage, and the editor's ceiling is too low. Therefore another person must approve
+		// the call.
 		p := example()
 		p.Tools[1].Rules = []approvers.Rule{{When: amountAbove(500), Stages: []approvers.Stage{
 			{Approver: "support-agent", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}}}
@@ -355,8 +356,8 @@ func TestWithdraw(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// People who approved, and everybody who may decide now, can revoke an approval before the run; a revoked request has
-// ended for good.
+// People who approved, and everybody who may decide now, can revoke an approval before the run. A revoked request has
+// ended permanently.
 func TestRevoke(t *testing.T) {
 	p := example()
 	waiting := open(t, p, "issue_refund", large)

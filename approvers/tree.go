@@ -9,8 +9,8 @@ import (
 // TreeHash is a hash in the tree: of a leaf, a subtree, or the root.
 type TreeHash = tlog.Hash
 
-// Tree is the RFC 6962 tree over the journal, reduced to what appending needs: the roots of the largest complete
-// subtrees, from left to right. On average, appending a leaf computes one or two hashes.
+// Tree is the RFC 6962 tree over the journal. Tree has only the data that is needed to append leaves: the roots of the
+// largest complete subtrees, from left to right. On average, appending a leaf computes one or two hashes.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`
@@ -71,7 +71,8 @@ type Inclusion struct {
 	Path tlog.RecordProof
 }
 
-// Prove returns one proof for each leaf, in the same order: that the tree of the given size contains the leaf.
+// Prove returns one proof for each leaf, in the same order. The proof shows that the tree of the given size contains
+// the leaf.
 func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	r := remembered{leaves, map[int64]tlog.Hash{}}
 	out := make([]Inclusion, len(of))

@@ -25,7 +25,7 @@ const maxSigners = 20
 
 // Grow counts an approved and successful call. When the count reaches what the policy asks for, Grow returns the grant
 // to offer and resets the count. A call that can't be granted leaves the count unchanged. A call that differs from the
-// counted ones starts a new count.
+// counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)
@@ -59,12 +59,12 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 // Trusts reports whether the policy proposes grants for the tool after enough consecutive approvals.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
-// asItWas reports whether the people of the stages approved the call, and nobody edited or rejected it.
+// asItWas reports whether the people of the stages approved the call without an edit or a rejection.
 func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
-// add counts one call. If the call differs from the counted ones, it starts a new count.
+// add counts one call. If the call differs from the counted calls, it starts a new count.
 func (t Trust) add(one Trust) Trust {
 	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
 		one.Row = 1
@@ -92,9 +92,10 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer. It starts at the role that approved last and follows the leads
-// to the first whose authority covers the counted calls. If there is none, it returns the role that approved last. It
-// returns false if the authority of that role does not cover them either.
+// offeredTo returns the role that may accept an offer. offeredTo starts at the role that approved last, and follows the
+// leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo returns the
+// role that approved last. If the authority of that role does not cover the counted calls either, offeredTo returns
+// false.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

@@ -92,7 +92,7 @@ func (t Turn) Answer(now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// Stop ends a turn with a problem. If canRetry is true, a person may retry it.
+// Stop ends a turn with a problem. If canRetry is true, a person may retry the turn.
 func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	if t.State == TurnAnswered || t.State == TurnStopped {
 		return t, ErrTurnState
@@ -134,8 +134,8 @@ func (t Turn) Speak(who PersonID) Turn {
 	return t
 }
 
-// ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. It grants
-// nothing: risky calls still go to their approvers.
+// ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. A question
+// grants no right. Risky calls still go to their approvers.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two

@@ -32,7 +32,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that somebody who may decide a request's stage can see a card of it again.
+// CardShown records that somebody who may decide a request's stage can see a card of the request again.
 func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
@@ -43,7 +43,7 @@ func CardShown(in DecisionContext, r Request) Request {
 	return r
 }
 
-// Added reports whether escalation added a role to a request because nobody could see its cards.
+// Added reports whether escalation added a role to a request because nobody could see the request's cards.
 func (u *Unreached) Added(r Request, role string) bool {
 	i := slices.Index(r.Joined, role)
 	if u == nil || i < 0 || i >= len(r.JoinedAt) {

@@ -17,7 +17,7 @@ import (
 
 // Events with which Slack reports that a person opened the agent, and which channel they view beside it. An app that is
 // configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is configured as
-// an agent gets the others.
+// an agent gets the other events.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
@@ -35,7 +35,7 @@ type assistantThread struct {
 	} `json:"context"`
 }
 
-// appContext is what a person views beside the agent, the most relevant first.
+// appContext lists the items that a person views beside the agent, with the most relevant item first.
 type appContext struct {
 	Entities []struct {
 		Type  string `json:"type"`
@@ -98,8 +98,8 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// viewedChannelNote returns a note for the model: which channel the person viewed while they wrote the message. Slack
-// names the channel in the message's event or in an earlier event.
+// viewedChannelNote returns a note for the model that names the channel that a person viewed while writing the message.
+// Slack names the channel in the message's event or in an earlier event.
 func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
@@ -154,7 +154,7 @@ func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 // sessionStopped is the event for a click on Slack's own stop button of an agent.
 const sessionStopped = "agent_session_stopped"
 
-// aboutAgent reports whether an event is about the agent's own area in Slack, not about a message.
+// aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.
 func (e event) aboutAgent() bool {
 	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The agent can be stopped by the word "stop", by a step's button, and by Slack's own stop button. Waiting calls are
-// withdrawn, and the thread says who stopped it.
+// withdrawn, and the thread says who stopped the agent.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -67,8 +67,8 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	}
 }
 
-// A person who opens the agent is offered the policy's prompts, unless they may not ask. Their messages to the agent
-// include the channel that they view.
+// A person who opens the agent gets the policy's suggested prompts, unless they may not ask. The messages of this
+// person to the agent include the channel that the person views.
 func TestGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -7,7 +7,7 @@ import (
 	"countersign/bot/render"
 )
 
-// wrongForms are submissions that no form of the bot can produce, and submissions by people without permission.
+// wrongForms lists submissions that no form of the bot can produce, and submissions by people without permission.
 func wrongForms() []attack {
 	meta := func(change func(*attackHarness, target, *render.FormToken)) func(*attackHarness, target) string {
 		return func(s *attackHarness, t target) string {

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must change nothing.
+// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must have no effect.
 type attackHarness struct {
 	*harness
 	tap     *recordingTransport
@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// long returns a call that its card can't show whole.
+// long returns a call that is too long to be shown whole on its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }
@@ -225,7 +225,7 @@ func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.setPolicy(p)
 }
 
-// fate returns everything that an attack could change.
+// fate describes all stored data that an attack could change.
 func (s *attackHarness) fate(request string) string {
 	s.t.Helper()
 	r, err := s.workflow.Views.Request(context.Background(), request)

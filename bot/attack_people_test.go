@@ -9,7 +9,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// wrongPeople are clicks by people without permission, some of whom had permission a moment ago.
+// wrongPeople lists clicks by people without permission. Some of these people had permission a moment ago.
 func wrongPeople() []attack {
 	turned := func(name string, change, back workspace.UserChange, code approvers.Code, words string) attack {
 		return by(name, "U0002", code, words, func(s *attackHarness) {

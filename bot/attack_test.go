@@ -18,11 +18,11 @@ type attack struct {
 	name  string
 	code  approvers.Code // code of the recorded attempt; empty: none is recorded, because the form stays open and shows an error, or there is no such request
 	words string         // words that the attacker is told
-	// try attacks, and returns the target, the attacker, and the immediate answer of a form.
+	// try makes the attack. The function returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
 
-// click attacks by one click on the card of a refund.
+// click is an attack with one click on the card of a refund.
 func (s *attackHarness) click(user, action string, change func(payload, target)) (target, string, string) {
 	t := s.refund()
 	p := t.press(user, action)

@@ -33,7 +33,7 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// Depart has the workflow check again all requests that wait for a person whose absence begins.
+// When a person's absence begins, Depart makes the workflow check all requests that wait for this person again.
 func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
@@ -53,8 +53,8 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 // userChange is Slack's event about a change of a person.
 const userChange = "user_change"
 
-// aboutAccount reports whether an event says that an account was deactivated, or that an account is active again that
-// the bot remembers as deactivated. Slack sends the same event for other changes, such as each new status.
+// aboutAccount reports whether an event says that an account was deactivated, or that a deactivated account is active
+// again. Slack sends the same event for other changes, such as each new status.
 func aboutAccount(users *directory.Users, e event) bool {
 	var who struct {
 		ID      string `json:"id"`
@@ -63,8 +63,8 @@ func aboutAccount(users *directory.Users, e event) bool {
 	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
 }
 
-// accountChanged has the workflow check again all requests that wait for a person whose account was deactivated, or
-// activated again.
+// When a person's account was deactivated or activated again, accountChanged makes the workflow check all requests that
+// wait for this person again.
 func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, e.userID(), policy)
@@ -73,7 +73,7 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	}
 	var roles []string
 	for _, role := range policy.Approvers {
-		// If the account is deactivated, Slack has removed it from its user groups, and does not find it by its e-mail
+		// If an account is deactivated, Slack has removed it from its user groups, and does not find it by its e-mail
 		// address.
 		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
 			roles = append(roles, role.Name)
@@ -112,7 +112,7 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. It includes people who can't decide now. For a request that is not pending it returns nobody.
+// people. stagePeople includes people who can't decide now. For a request that is not pending it returns nobody.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {

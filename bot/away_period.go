@@ -17,13 +17,13 @@ type awayPeriod struct {
 	delegate    string // a user id; empty: no stand-in
 }
 
-// personMention matches a mention of a person in a command's text, with or without the name.
+// personMention matches a mention of a person in a command's text. The mention may include the person's name.
 var personMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
 // tooFarOff is how far ahead a time may be. A later time is probably a typing error.
 const tooFarOff = 2 * 365 * 24 * time.Hour
 
-// wordsOf splits a text into lower-case words. Mentions keep their case, but lose the name in them.
+// wordsOf splits a text into lower-case words. Mentions keep their case, but lose the name that they include.
 func wordsOf(text string) words {
 	var out words
 	for _, word := range strings.FieldsFunc(personMention.ReplaceAllString(text, " <@$1> "), func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == ';' }) {
@@ -103,14 +103,14 @@ func (l awayPeriod) validate(now time.Time) error {
 	return nil
 }
 
-// unclear is the error for a text that can't be understood. It quotes the text and says what to write instead.
+// unclear is the error for a text that can't be understood. The error quotes the text and says what to write instead.
 type unclear string
 
 func (u unclear) Error() string { return string(u) }
 
 func notClear(format string, args ...any) error { return unclear(fmt.Sprintf(format, args...)) }
 
-// words are the words of a text that are not parsed yet.
+// words has the words of a text that are not parsed yet.
 type words []string
 
 func (w *words) next() string {
@@ -150,8 +150,8 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// point parses one moment: a day, a time, or both. A weekday means the next such day after base, and a time alone is on
-// base's day.
+// point parses one moment: a day, a time, or both. A weekday means the next such day after base. A time without a day
+// is on the day of base.
 func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
@@ -213,7 +213,7 @@ func (w timeParser) nextWeek(word string) (time.Time, error) {
 	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", render.Visible(render.Clip(word, 40)), monday.Format(time.DateOnly))
 }
 
-// timeOfDay parses 17:00, 9:30, 5pm and 5:30pm. It returns the time since midnight.
+// timeOfDay parses 17:00, 9:30, 5pm and 5:30pm. timeOfDay returns the time since midnight.
 func timeOfDay(s string) (time.Duration, bool) {
 	for _, layout := range []string{"15:04", "3pm", "3:04pm"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -224,8 +224,8 @@ func timeOfDay(s string) (time.Duration, bool) {
 }
 
 // span parses a duration such as "3 days" and returns the end of a period of that length that starts at from. If the
-// duration is in days, the period ends at the same time of day as it starts. If from was given as a day without a time,
-// it is midnight of that day.
+// duration is in days, the period ends at the same time of day at which it starts. If the start was given as a day
+// without a time, from is midnight of that day.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

@@ -29,8 +29,8 @@ func (h *harness) answered(user, channel string, words ...string) posted {
 	return p
 }
 
-// A person records an absence in their own time zone, and the answer repeats it. Their waiting requests go to the
-// stand-in.
+// A person records an absence in their own time zone, and the answer repeats it. The person's waiting requests go to
+// the stand-in.
 func TestAway(t *testing.T) { inBothWays(t, testAway) }
 
 func testAway(t *testing.T, h *harness) {
@@ -129,8 +129,8 @@ func TestDoNotDisturbUnknown(t *testing.T) {
 	}
 }
 
-// A reminder is a direct message with a link to the card and without decision buttons. It is updated when the request
-// is decided.
+// A reminder is a direct message with a link to the card and without decision buttons. The reminder is updated when the
+// request is decided.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -168,8 +168,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
 
-// When the account of the only approver is deactivated while a card waits, the lead is asked immediately, and reads
-// why.
+// If the account of the only approver is deactivated while a card waits, the lead is asked immediately. The lead's card
+// says why.
 func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
 
 func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
@@ -187,8 +187,8 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 
-// If a card reaches nobody because the only approver's account is deactivated, the approver gets it when the account is
-// activated again.
+// The account of the only approver is deactivated, so the card reaches nobody. When the account is active again, the
+// approver gets the card.
 func TestActivatedAgainWhileItWaits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

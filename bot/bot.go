@@ -35,26 +35,27 @@ type Config struct {
 	Tools         workflow.Tools // for the forms of Modify…
 	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
 	Admits func(schema, values json.RawMessage) error
-	// Version is this program's version, as the Home tab shows it; empty: it shows none.
+	// Version is the program's version for the Home tab. If Version is empty, the Home tab shows no version.
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
-	// Share returns the number of processes that share Slack's rate limits, and since when this one hears what the others
-	// say with Workflow.Tell; zero: it hears nothing. Nil: there is only this process.
+	// Share returns the number of processes that share Slack's rate limits. Share also returns the time since which
+	// this process receives the messages of Workflow.Tell from the other processes. If this process receives no
+	// messages, the time is zero. If Share is nil, there is only this process.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread looks for new secrets after Slack has refused one, and calls Renew. It reports whether there were any. Nil:
-	// the secrets never change.
+	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. Reread reports whether there were
+	// new secrets. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
 
-// Bot is the Slack edge. It is safe for concurrent use.
+// Bot is the Slack edge. Bot is safe for concurrent use.
 type Bot struct {
 	Config
 	Permissions *Permissions
@@ -82,7 +83,7 @@ type Bot struct {
 	gapsRecorded    atomic.Int64           // all gaps up to this value of Listening.Began are recorded
 }
 
-// New returns a bot. It makes no calls.
+// New returns a bot. New makes no calls.
 func New(c Config) *Bot {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -118,7 +119,7 @@ func New(c Config) *Bot {
 	return b
 }
 
-// whoAmI returns the bot's identity. It asks Slack once.
+// whoAmI returns the bot's identity. whoAmI asks Slack once.
 func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)
@@ -140,8 +141,8 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified: that of its
-// enterprise, or else its own. See approvers.Who.
+// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified. This is the id
+// of the workspace's enterprise or, without an enterprise, the workspace's own id. See approvers.Who.
 func TeamOf(b *Bot) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		me, err := b.whoAmI(ctx)
@@ -152,7 +153,7 @@ func TeamOf(b *Bot) func(context.Context) (string, error) {
 	}
 }
 
-// appID returns the ID of a bot's app. It is empty if Slack does not provide it to this bot.
+// appID returns the ID of a bot's app. The ID is empty if Slack does not provide it to this bot.
 func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
 	if err == nil {
@@ -164,11 +165,11 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and where to find the right
-// one.
+// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and says where to find the
+// right token.
 var ErrToken = errors.New("Slack refuses a token")
 
-// Check verifies the tokens with Slack. Its error says what to do.
+// Check verifies the tokens with Slack. The error of Check says what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
@@ -198,8 +199,8 @@ func (b *Bot) socketAddress(ctx context.Context) (string, error) {
 	return address, slackapi.WithDelay(err)
 }
 
-// appToken returns the error for an app token that Slack refuses. For other errors it returns nil, because they are
-// transient and the call is retried.
+// appToken returns the error for an app token that Slack refuses. For every other error, appToken returns nil, because
+// the error is transient and the call is retried.
 func appToken(err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) || code == "missing_scope" {
 		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
@@ -227,7 +228,7 @@ func (o *fetchedOnce[T]) get(fetch func() (T, error)) (T, error) {
 	return v.(T), err
 }
 
-// known returns the value if it has been fetched. It never waits.
+// known returns the value if it has been fetched. The function never waits.
 func (o *fetchedOnce[T]) known() (v T, ok bool) {
 	if p := o.v.Load(); p != nil {
 		return *p, true
@@ -248,8 +249,8 @@ func newTransport(b *Bot) transport.Transport {
 // overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
-// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. It returns early
-// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, it retries.
+// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. Run returns early
+// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
@@ -273,8 +274,9 @@ func (b *Bot) Ready(context.Context) error {
 	return b.transport.Ready()
 }
 
-// Arriving returns an error if the bot is ready but probably receives nothing from Slack.
+// Arriving returns an error if the bot is ready, but Slack's requests probably do not reach it.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now: Slack answers calls, or it is time to test whether it does.
+// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if it is time to
+// test whether Slack answers again.
 func (b *Bot) Worth() bool { return b.api.Worth() }

@@ -18,7 +18,7 @@ call issue_refund {"order_id":"ORD-2","amount":22}
 call update_shipping_address {"order_id":"ORD-3"}
 call issue_refund {"order_id":"ORD-4","amount":44}`
 
-// clicksOn presses a button of one call of a bundle: the button in the i-th row of buttons that has the action.
+// clicksOn presses a button of one call of a bundle. clicksOn takes the i-th row of buttons that has the action.
 func (h *harness) clicksOn(user, channel string, p posted, action string, i int) {
 	h.t.Helper()
 	out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action, "block_id": p.row(h.t, action, i)})
@@ -230,8 +230,9 @@ func TestBundleApart(t *testing.T) {
 	}
 }
 
-// The policy's caps prevent a flood: two cards are open; the other requests wait in the queue, are counted in one
-// message, and require a typed value when their cards appear. The message is removed when the queue is empty.
+// The policy's caps limit the number of cards. Two cards are open, and the other requests wait in the queue. One
+// message says how many requests wait. When a waiting request gets its card, its approval requires a typed value. The
+// message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })
@@ -291,7 +292,7 @@ func TestCardQueueMessageStays(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "No requests are queued here any more")
 }
 
-// A request that requires a typed value requires it everywhere: on the card, after long arguments, and with an edit.
+// If a request requires a typed value, it does so everywhere: on the card, after long arguments, and with an edit.
 func TestStepUpEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Requester = approvers.Limit{Count: 1, Per: time.Hour} })

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// makers are the client's functions that make text from strings, with the only files that may call them.
+// makers lists the functions of slack-go that make text from strings. For each function, makers lists the only files
+// that may call it.
 var makers = map[string][]string{
 	"NewTextBlockObject":                 {"render/blocks.go"},
 	"NewRichTextSectionTextElement":      {"render/blocks.go", "render/rich_text.go", "render/markdown/inline.go"},
@@ -22,8 +23,8 @@ var makers = map[string][]string{
 	"NewMarkdownBlock":                   nil,
 }
 
-// writers add text unchanged, so text from others must have passed through Visible. Exported and unexported names are
-// treated as equal.
+// writers lists the functions that add text unchanged. Text from people, models and tools must pass through Visible
+// before such a function gets it. Exported and unexported names are treated as equal.
 var writers = map[string]bool{
 	"say": true, "strong": true, "soft": true, "code": true, "headline": true, "exact": true, "quoted": true, "small": true, "plainText": true, "button": true, "confirm": true,
 }
@@ -34,12 +35,12 @@ var foreign = map[string]bool{
 	"Description": true, "DelegateName": true, "AuthorName": true, "LastError": true,
 }
 
-// cleaners return only visible text.
+// cleaners lists the functions that return only visible text.
 var cleaners = map[string]bool{
 	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "argumentText": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "roleTitle": true,
 }
 
-// Text from others reaches a block only through the functions that make it visible.
+// Text from people, models and tools reaches a block only through the functions that make it visible.
 func TestNothingBypassesVisible(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()
@@ -114,8 +115,8 @@ func unexported(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// uncleaned returns the fields in an expression that contain text from others and don't pass through a cleaner. It
-// skips fields that are only compared, because these are not shown.
+// uncleaned returns the fields in an expression that contain text from people, models or tools and don't pass through a
+// cleaner. The function skips fields that are only compared, because these are not shown.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -29,18 +29,18 @@ const (
 	// oldThreads limits the age of threads in which the bot does not take part. New replies of such a thread are read
 	// if it began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been silent. Its thread is read if the last message
-	// was written at most this long before the gap, even if the thread is much older.
+	// oldTalks limits how long a conversation with the bot may have been silent. The thread of a conversation is read
+	// if the last message was written at most this long before the gap, even if the thread is much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
 	// longAway is the age from which the answer to a message includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
-// CatchUp reads what people wrote in a gap in which nothing was received, and handles it as if Slack had delivered it.
-// A message that was received before is recognized by its id, so it does not matter whether the history or a (repeated)
-// delivery comes first. CatchUp continues where an earlier process stopped. If the timer names a channel that the bot
-// has joined, only that channel is read.
+// CatchUp reads the messages of a gap in which no deliveries were received. It handles these messages as if Slack had
+// delivered them. A message that was received before is recognized by its id. Therefore the order of the history and a
+// (repeated) delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a channel
+// that the bot has joined, only that channel is read.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -74,9 +74,9 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined. It reads as far back as settings.MostReread allows, because it is
-// unknown when the bot was removed from the channel; the bot may have been down at that time. Of older threads, it
-// reads those with recent conversations of the bot.
+// readJoined reads a channel that the bot has joined. readJoined reads as far back as settings.MostReread allows,
+// because it is unknown when the bot was removed from the channel; the bot may have been down at that time. readJoined
+// reads an older thread only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -150,7 +150,7 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's rate limits allow it. All other calls go first, so this may take minutes.
+// patiently makes a call when Slack's rate limits allow it. All other calls go first, so the wait may take minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -174,8 +174,8 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list them, it
-// returns those of recent conversations.
+// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list the
+// channels, the function returns the channels of recent conversations.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {
@@ -340,8 +340,8 @@ func slackTime(t time.Time) string {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/int(time.Microsecond))
 }
 
-// hear stores a message as if Slack had delivered it: a new one in its current version, or the edit of one that was
-// received before.
+// hear stores a message as if Slack had delivered it. A new message is stored in its current version. For a message
+// that was received before, its edit is stored.
 func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	if m.User == c.me.User {
 		return nil
@@ -370,7 +370,7 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 }
 
 // asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
-// edited is the time of the edit; it is empty for a message that was not received before, even if that message was
+// edited is the time of the edit. The time is empty for a message that was not received before, even if the message was
 // edited.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{

@@ -111,8 +111,8 @@ func (m *manyHistories) called(start string) (calls, places int) {
 	return calls, places
 }
 
-// TestCatchUpBounds checks that no more channels, messages, threads, replies and days are read than the limits allow,
-// and that the log names each limit once in each place.
+// TestCatchUpBounds checks that the bot reads no more channels, messages, threads, replies and days than the limits
+// allow. The log names each limit once for each place.
 func TestCatchUpBounds(t *testing.T) {
 	slack := &manyHistories{calls: map[string]int{}, oldest: map[string]string{}, says: map[string][]map[string]any{}}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })

@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// channelEvent returns the channel in which the bot can't write any more, if that is why Slack refused an outbox
-// message. lost is the channel's id, or its name from the policy if the id is unknown. lost is empty for direct
-// messages, and if the bot is still a member, because Slack then refuses only this message.
+// channelEvent returns the channel in which the bot can no longer write, if Slack refused an outbox message for this
+// reason. lost is the channel's id, or its name from the policy if the id is unknown. lost is empty for direct
+// messages. The result lost is also empty if the bot is still a member, because then Slack refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -47,9 +47,9 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 	return lost, nil
 }
 
-// channelLostEvents and channelRestoredEvents are the events that say that the bot can no longer write in a channel, or
-// can write there again. When the bot is removed from a channel, it gets channel_left or group_left. After a public
-// channel is unarchived, the bot must join it again.
+// channelLostEvents lists the events that say that the bot can no longer write in a channel. channelRestoredEvents
+// lists the events that say that it can write there again. When the bot is removed from a channel, it gets channel_left
+// or group_left. After a public channel is unarchived, the bot must join it again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
@@ -102,10 +102,10 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }
 
-// A Slack Connect channel includes people of other organisations, who must not see the content of cards. Cards are
-// therefore not posted there unless the policy names the channel. Instead, each approver gets the card by direct
-// message, as if the bot could not write in the channel. Conversations are not affected: they stay in the channel where
-// they began.
+// A Slack Connect channel includes people of other organisations, who must not see the content of cards. Therefore
+// cards are not posted in such a channel unless the policy names it. Instead, each approver gets the card by direct
+// message, as if the bot could not write in the channel. Conversations are not affected. Conversations stay in the
+// channel where they began.
 
 // mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
 // channel's names.
@@ -153,8 +153,9 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	}
 }
 
-// moveShared handles an event that says that a channel is now, or is no longer, shared. It asks Slack for the current
-// state, because the channel may be shared only within the enterprise, or still be shared with other organisations.
+// moveShared handles an event that says that a channel is now, or is no longer, shared. moveShared asks Slack for the
+// current state, because the channel may be shared only within the enterprise, or still be shared with other
+// organisations.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

@@ -19,13 +19,13 @@ func (h *harness) does(user, what, channel string, users ...string) {
 	}
 }
 
-// told counts the notices about channels in the operator's log.
+// told counts the log lines for the operator about channels.
 func (h *harness) told() int {
 	return strings.Count(h.log.String(), `level=ERROR msg="the bot can't write in a channel any more`)
 }
 
 // If the bot is removed from the cards' channel, open cards go to each approver by direct message and work there. After
-// it is invited again, new cards are posted in the channel, and the old ones show how they ended.
+// the bot is invited again, new cards are posted in the channel, and the old cards show how their requests ended.
 func TestRemovedFromTheCardsChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -54,8 +54,8 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
-// If the conversation's channel is archived while a call waits, the requester gets its messages by direct message, with
-// the button to withdraw the call.
+// If the conversation's channel is archived while a call waits, the requester gets the conversation's messages by
+// direct message. The messages include the button that withdraws the call.
 func TestArchivedConversation(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -69,7 +69,8 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// Without an event the bot notices at its next post that it lost a channel, and moves the other open messages.
+// If Slack sends no event, the bot notices at its next post that it lost a channel. The bot then moves the other open
+// messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -95,7 +96,7 @@ func TestLostChannelUnheard(t *testing.T) {
 }
 
 // If a thread's only message was deleted without an event, Slack posts the bot's reply to the whole channel. The bot
-// deletes this reply, and sends it and later messages to the requester by direct message.
+// deletes this reply. The bot sends the reply and all later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {
 	t.Parallel()
 	t.Run("at once", func(t *testing.T) { strayAnswer(t, nil) })
@@ -159,9 +160,9 @@ func (h *harness) countsCards(words string) (n int) {
 	return n
 }
 
-// When a channel becomes shared with another organisation, its cards move immediately to direct messages and are
-// decided there. Later cards go there from the start. When the channel is no longer shared, cards are posted in it
-// again.
+// When a channel becomes shared with another organisation, the cards in it move to direct messages immediately, and
+// people decide them there. Later cards go there from the start. When the channel is no longer shared, cards are posted
+// in it again.
 func TestCardsLeaveSharedChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -197,7 +198,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "ORD-77", "Waits for Team Lead")
 }
 
-// The bot notices without an event that a channel is shared. The policy may allow cards in such a channel.
+// Even without an event, the bot notices that a channel is shared. The policy may allow cards in such a channel.
 func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 	t.Parallel()
 	for name, allowed := range map[string][]string{"not named": nil, "by name": {"#supplier-desk"}, "by id": {"C0004"}} {

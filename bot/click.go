@@ -48,7 +48,7 @@ var refusals = []struct {
 }
 
 // findClickTarget finds the request, grant or other subject of a button token, and validates the token against the
-// stored rendering. If action is not empty, it must match, too.
+// stored rendering. If action is not empty, it must match too.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
 	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read before the view, so that the view includes the message with which the rendering was recorded
@@ -125,8 +125,8 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	return b.act(ctx, d, r, s, action, c)
 }
 
-// clickedOn finds the subject of a click and validates the click: the button must be the bot's own, in the bot's
-// workspace, on the message that the bot posted.
+// clickedOn finds the subject of a click and validates the click. The button must belong to the bot, must be in the
+// bot's workspace, and must be on the message that the bot posted.
 func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
 	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return s, err
 	}
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
-		// The bot posted it twice, because Slack's answer to the first post was lost.
+		// The bot posted the message twice, because Slack's answer to the first post was lost.
 		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
 			b.Log.Info("a duplicate of a card can't be deleted; the deletion is tried again later", "error", slackapi.Explain(err))
 			if err := b.Outbox.LeftOver(ctx, s.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
@@ -170,8 +170,8 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	return s, errCopied
 }
 
-// rejectClick rejects a click on a stale or forged message, and tells the person why. It records the attempt in the
-// history of each request that the click names.
+// rejectClick rejects a click on a stale or forged message, and tells the person why. rejectClick records the attempt
+// in the history of each request that the click names.
 func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
@@ -275,8 +275,8 @@ func (b *Bot) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// answerClick tells a person why their click changed nothing. It tells them nothing after a successful change, which
-// the messages in Slack show.
+// answerClick tells a person why their click changed nothing. After a successful change it says nothing, because the
+// messages in Slack show the change.
 func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
@@ -287,7 +287,7 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 }
 
 // authority asks Slack who clicked, with the user groups that can give authority over the target. For a change of
-// arguments, which may raise the risk, it does not use a cached answer.
+// arguments, which may raise the risk, the function does not use a cached answer.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:
@@ -360,7 +360,8 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 	return who, nil
 }
 
-// decideAll decides all calls that the clicked version offered, or none.
+// decideAll decides all calls that the clicked version offered for decision. If one can't be decided, decideAll decides
+// none.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied

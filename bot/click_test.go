@@ -72,8 +72,8 @@ func (h *harness) denials(request string) (codes []string) {
 	return codes
 }
 
-// A button that the bot did not post in this form decides nothing. Each forgery is refused with its own text, and
-// recorded with every request that it names.
+// A click on a button that the bot did not post in this form decides nothing. Each forgery is refused with its own
+// text, and is recorded for every request that it names.
 func TestForgedClicks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -167,7 +167,7 @@ func TestForgedClicks(t *testing.T) {
 	}
 }
 
-// Forged forms, and forms from elsewhere, decide nothing either.
+// A forged form decides nothing, and neither does a form from another workspace.
 func TestForgedForms(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -214,9 +214,10 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a version that the bot never recorded, because the bot stopped before it could record the version, and
-// the state had changed when it drew the message again. A click on that version decides nothing, because it is unknown
-// what was shown, but it is not a forgery. The person is told so, the message is redrawn, and the next click counts.
+// Slack may show a version that the bot never recorded. This happens if the bot stopped before it could record the
+// version, and the state had changed when the bot drew the message again. A click on that version decides nothing,
+// because the bot does not know what the version showed. Such a click is not a forgery. The person is told so, the
+// message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -264,8 +265,8 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
-// If the risk is high or critical, Slack is asked at each click. For lower risks an answer from the last minute is
-// enough, unless the policy has changed or arguments are edited.
+// If the risk is high or critical, Slack is asked at each click. If the risk is lower, an answer of Slack from the last
+// minute is enough, unless the policy has changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t)
@@ -293,8 +294,8 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 	times("medium risk, by another policy", address.press(outsider, render.ActApprove), true)
 }
 
-// People rate an answer below it. A second click changes the rating. Guests and strangers are told that their ratings
-// do not count.
+// People rate an answer with the buttons below it. A second click changes the rating. Guests and strangers are told
+// that their ratings do not count.
 func TestRatingAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

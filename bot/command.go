@@ -25,8 +25,8 @@ type command struct {
 	inbox       string
 }
 
-// subcommand is one function of the slash command. run returns the answer to the user; text is what follows the
-// subcommand's name. A subcommand that changes something closes the delivery in the same transaction.
+// subcommand is one function of the slash command. run returns the answer to the user. text is the input after the
+// subcommand's name. If a subcommand changes something, it closes the delivery in the same transaction.
 type subcommand struct {
 	name  string
 	usage []string // the forms in which it is typed, each with its effect
@@ -64,8 +64,8 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// commanded answers a slash command. Commands are about the person and approvals. Requests to the agent are written as
-// messages instead.
+// commanded answers a slash command. Commands are about the person and about approvals. People ask the agent by
+// messages, and not by commands.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {

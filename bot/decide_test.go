@@ -45,8 +45,8 @@ func TestModify(t *testing.T) {
 	}
 }
 
-// The button of Modify… does what it says. If the entered values lead to something else, the form stays open with
-// another button and says why, and nothing is decided until the new button is pressed.
+// The button of the form Modify… does exactly what its label says. If the entered values lead to another action, the
+// form stays open with another button, and says why. Nothing is decided until the new button is pressed.
 func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
@@ -83,7 +83,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	}
 }
 
-// The tool's schema is checked last. Its error appears beside the field that it names.
+// The tool's schema is checked last. An error of the schema appears beside the field that the error names.
 func TestModifySchemaFault(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -148,7 +148,8 @@ func TestNoSelfApproval(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
-// A user group gives authority according to its members at the click: a person who has just left it is refused.
+// A user group gives authority to its members at the time of the click. A person who has just left the group is
+// refused.
 func TestGroupAtTheClick(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -157,8 +158,8 @@ func TestGroupAtTheClick(t *testing.T) {
 	if err := h.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
 		t.Fatal(err)
 	}
-	// Priya still has the e-mail address of the people on call, but is no longer in the group. The cached group is
-	// invalidated by Slack's event.
+	// Priya still has the e-mail address of the people on call, but is no longer in the group. Slack's event
+	// invalidates the cached list of the group's members.
 	h.until("Priya is out of the group", func() bool {
 		who, err := h.bot.users.Clicker(context.Background(), "U0101", h.policy, "update_shipping_address", approvers.Medium, nil)
 		return err == nil && len(who.Groups) == 0 && who.Email == "support-oncall@example.com"
@@ -247,7 +248,7 @@ func TestFormLosesTheRace(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
 }
 
-// A critical call requires a typed value and passes through its stages; each person counts once.
+// A critical call requires a typed value and passes through its stages. Each person counts only once.
 func TestCriticalStages(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -314,7 +315,7 @@ func TestLongArguments(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// If nobody acts, the lead gets the whole card, and may decide.
+// If nobody decides, the lead gets the whole card and may decide.
 func TestEscalation(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
@@ -339,7 +340,7 @@ func TestExpiry(t *testing.T) {
 	h.finds("sam", "#support", root, "results: expired")
 }
 
-// A click counts only for the version that was clicked, so after an edit it does not count.
+// A click counts only for the version that was clicked. After an edit, a click on the old version does not count.
 func TestStaleCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

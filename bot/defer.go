@@ -32,7 +32,7 @@ func (e deferredError) After() time.Duration { return e.wait }
 
 func (e deferredError) Unwrap() error { return e.error }
 
-// isLookupRefused reports whether Slack refuses to say who somebody is, or gives an answer that can't be used.
+// isLookupRefused reports whether Slack refuses to identify a person, or gives an answer that can't be used.
 func isLookupRefused(err error) bool {
 	return slackapi.IsRefused(err) || slackapi.IsUnusable(err) || errors.Is(err, directory.ErrAboutAnother)
 }
@@ -49,8 +49,8 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// deferred keeps the message for a while, because of Slack's refusal. It tells the writer immediately, and again if the
-// message is finally set aside.
+// deferred keeps the message for a while, because Slack refuses to identify the writer. The writer is told immediately,
+// and again if the message is finally set aside.
 func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
 	if waited >= deferredMost { // including the time that the message waited behind other messages

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// Notices for people while nothing can be stored.
+// The notices for people while the store can't be written.
 const (
 	fullDisk     = "The disk on which I store everything is full. The operator of this bot finds this in the log."
 	movedFile    = "The file in which I store everything is missing. The operator of this bot finds this in the log."
@@ -69,7 +69,7 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 }
 
 // refuseForm rejects an otherwise valid form. The error is shown at the form's first field, so that the person keeps
-// their input. A form without fields is replaced by the text instead.
+// their input. If the form has no fields, the text replaces the form.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
@@ -103,7 +103,7 @@ type diskFullNotices struct {
 	at map[string]time.Time
 }
 
-// first reports whether a person has not been told recently, and records that they are told now.
+// first returns true if a person has not been told recently. The function records that the person is told now.
 func (u *diskFullNotices) first(now time.Time, user string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"countersign/store"
 )
 
-// This file shows the model's text while it is written. The text is provisional: the finished step replaces it, in the
-// Slack message that the workflow's draft record names. Errors here are therefore ignored, because at the end one
-// message has the whole answer.
+// This file shows the model's text while it is written. The text is provisional. The finished step replaces it, in the
+// Slack message that the workflow's draft record names. Errors here are ignored, because at the end one message has the
+// whole answer.
 
-// Timing of drafts. If the model finishes before draftAfter, there is no draft: the finished answer is posted.
+// Timing of drafts. If the model finishes before draftAfter, there is no draft, and only the finished answer is posted.
 const (
 	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
@@ -56,7 +56,7 @@ func (b *Bot) Draft(turn string, step int) *Draft {
 	return &Draft{b: b, turn: turn, step: step, news: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Write sets the text that the model has written so far. It never blocks.
+// Write sets the text that the model has written so far. Write never blocks.
 func (d *Draft) Write(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,8 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft: nothing more is shown. It waits until the current call to Slack is complete and recorded.
+// Close ends the draft, so that no more text is shown. Close waits until the current call to Slack is complete and
+// recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
 	d.mu.Lock()
@@ -107,7 +108,8 @@ func (ds *drafts) remove(d *Draft) {
 	}
 }
 
-// end ends the draft of a turn and waits until its outcome is recorded. It reports whether there was a draft.
+// end ends the draft of a turn and waits until the draft's outcome is recorded. The function returns false if there was
+// no draft.
 func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	ds.mu.Lock()
 	d := ds.under[turn]
@@ -145,7 +147,7 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new text. It returns false if the draft is closed.
+// rest waits for the given time, and then until there is new text. The function returns false if the draft is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -187,7 +189,7 @@ type streamWriter struct {
 // noStreams describes, for the log, what the bot does if Slack accepts no streams.
 const noStreams = "what the model writes is shown by editing a message"
 
-// write shows the complete blocks of a text. It returns how long to wait before the next write.
+// write shows the complete blocks of a text. The function returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
 	if strings.TrimSpace(text) == "" {
 		return appendEvery, nil
@@ -211,7 +213,7 @@ func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, e
 	return max(every, slackapi.RetryDelay(err)), err
 }
 
-// pickUp finds or creates the draft. It also finds the Slack message that an earlier try or process may have begun.
+// pickUp finds or creates the draft. pickUp also finds the Slack message that an earlier try or process may have begun.
 func (w *streamWriter) pickUp(ctx context.Context) error {
 	if w.s.ID != "" {
 		return nil
@@ -235,7 +237,8 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	return nil
 }
 
-// mayStream reports whether a stream can be started. It can't outside of threads, or if Slack has recently refused one.
+// mayStream reports whether a stream can be started. No stream can be started outside of threads, or if Slack has
+// recently refused a stream.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
 	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
@@ -365,8 +368,8 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns the part of the remaining text that can be shown now, because later text can't change its formatting and
-// it fits into the message. next is the end of this part. Text that does not fit is shown at the end, in further
+// more returns the part of the remaining text that can be shown now. This part fits into the message, and later text
+// can't change its formatting. next is the end of this part. Text that does not fit is shown at the end, in further
 // messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)

@@ -21,8 +21,8 @@ type ephemeralReply struct {
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// replyEphemeral sends a private reply. Because a reply changes nothing, it is not retried indefinitely. If Slack
-// refuses the ephemeral message, the reply is sent as a direct message.
+// replyEphemeral sends a private reply. The reply is not retried indefinitely, because no other work depends on the
+// reply. If Slack refuses the ephemeral message, the reply is sent as a direct message.
 func (b *Bot) replyEphemeral(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
 	b.sendEphemeral(ctx, r, render.Paragraph(p...))
 }
@@ -58,8 +58,8 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 
 var errElsewhere = fmt.Errorf("told by direct message")
 
-// replyIn sends the reply in the place where the person acted, visible only to them. The reply has no metadata, because
-// response URLs do not support metadata.
+// replyIn sends the reply in the place where the person acted. Only that person sees the reply. The reply has no
+// metadata, because response URLs do not support metadata.
 func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, m render.Message) error {
 	switch {
 	case r.channel == "":

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// explain answers /countersign explain. For the name of a tool, it says who would have to allow a call, and why. For a
-// request, it says who has to allow the request, why, and what has happened so far.
+// explain answers /countersign explain. For the name of a tool, the answer says who would have to approve a call, and
+// why. For a request, the answer says who has to approve the request, why, and what has happened so far.
 func (b *Bot) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(text, " ")
 	if first == "" {
@@ -70,8 +70,8 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 	return []string{named}, err
 }
 
-// requestsOn returns the requests that a message is about. It returns none if the message is not the bot's or is not
-// about a request.
+// requestsOn returns the requests that a message is about. If the message is not from the bot, or is not about a
+// request, requestsOn returns no requests.
 func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	if errors.Is(err, store.ErrNotFound) {
@@ -98,9 +98,9 @@ func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string,
 // maxExplained is the maximum number of requests of one message that are explained.
 const maxExplained = 5
 
-// explainRequests draws, for each request, who has to allow the request, why, and what has happened. If the person
-// named a request by its id, it is explained only if it concerns them. If they named it by a link to its card, there is
-// no such check, because people who can see the card may see all of this anyway.
+// For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
+// named a request by its id, the request is explained only if it concerns the person. If the person gave a link to the
+// card, there is no such check, because people who can see the card may see all of this anyway.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -125,8 +125,8 @@ func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.
 	return p, nil
 }
 
-// concerns reports whether a person has to do with a request: they asked for it, decided on it, or have a role that
-// decides about its tool.
+// concerns reports whether a request concerns a person. A request concerns a person who asked for it, who decided it,
+// or who has a role that decides calls of its tool.
 func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) bool {
 	if slices.Contains(r.People(), who.ID) || slices.Contains(r.Facts.Requesters, who.ID) {
 		return true
@@ -137,7 +137,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 // typographic replaces the quotes that Slack's input substitutes for straight ones.
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
-// explainCall draws who would have to allow a hypothetical call, as if the person asked for it here.
+// explainCall draws who would have to approve a hypothetical call, as if the person asked for the call in this channel.
 func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
@@ -185,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent to use in the explanation: the channel's agent if it offers the tool, otherwise the
-// first agent that does.
+// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool, and otherwise
+// the first agent that offers the tool.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name
@@ -208,7 +208,8 @@ func toolsNamed(p *approvers.Policy) string {
 	return render.ArgumentList(names)
 }
 
-// checkOf returns the errors of the arguments against the schema, or "". The text does not include values.
+// checkOf returns the errors of the arguments against the schema, or "". The text does not include the values of
+// arguments.
 func checkOf(tool workflow.Tool, args json.RawMessage) string {
 	if tool.Check == nil {
 		return ""
@@ -219,8 +220,9 @@ func checkOf(tool workflow.Tool, args json.RawMessage) string {
 	return ""
 }
 
-// explainMessage answers the shortcut "Explain this approval". It explains the requests of a message: who has to allow
-// them, why, and what has happened. It fills the modal that was opened when the shortcut arrived.
+// explainMessage answers the shortcut "Explain this approval". explainMessage explains the requests of a message: who
+// has to approve them, why, and what has happened. The explanation fills the modal that was opened when the shortcut
+// arrived.
 func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) error {
 	v, err := b.messageExplained(ctx, i)
 	if err != nil && d.tries < clickTries {

@@ -18,7 +18,7 @@ func (h *harness) typed(user, text string, words ...string) posted {
 }
 
 // The command explain says who would have to allow a call, and by which rule, as if the call were requested in that
-// channel. It creates no request.
+// channel. The command creates no request.
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -39,8 +39,8 @@ func TestExplainCall(t *testing.T) {
 	}
 }
 
-// For a request, the commands explain and history say who decides it, why, and what has happened. They say so only to
-// people whom the request concerns. The command history also lists a person's own requests and decisions.
+// For a request, the commands explain and history say who decides it, why, and what has happened. The commands answer
+// only people whom the request concerns. The command history also lists a person's own requests and decisions.
 func TestExplainAndHistory(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,8 +21,8 @@ import (
 // This file reads text files that people attach. The content is stored with the message, so the model receives the same
 // content after a restart. For the model it is marked as data from a person, not as an instruction.
 
-// Limits on the text that is read from files. They are the bot's own limits, not Slack's, because the text is added to
-// the model's context.
+// Limits on the text that is read from files. The bot sets these limits, not Slack, because the text is added to the
+// model's context.
 const (
 	maxFileBytes  = 48 << 10 // per file
 	maxFilesBytes = 96 << 10 // all files of a message
@@ -60,8 +60,8 @@ func withFiles(text string, files []attachment) string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n(attached: %s)", text, strings.Join(names, ", ")))
 }
 
-// attached returns the contents of a message's files for the model. For a file that is not read, it gives the name and
-// the reason.
+// attached returns the contents of a message's files for the model. For a file that is not read, the function gives the
+// name and the reason.
 func (b *Bot) attached(ctx context.Context, who string, files []attachment) string {
 	var out []string
 	left := maxFilesBytes
@@ -118,7 +118,7 @@ func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, err
 	return string(raw), nil
 }
 
-// slackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to these.
+// slackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to such addresses.
 func (b *Bot) slackFile(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil {
@@ -131,7 +131,7 @@ func (b *Bot) slackFile(address string) bool {
 	return u.Scheme == "https" && u.Port() == "" && (u.Host == "files.slack.com" || strings.HasSuffix(u.Host, ".slack.com") || u.Host == "slack.com")
 }
 
-// fetch reads at most one byte more than most of a file from Slack.
+// fetch reads a file from Slack, but at most most+1 bytes of it.
 func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileWait)
 	defer cancel()

@@ -68,7 +68,7 @@ func TestAttachedFiles(t *testing.T) {
 	_ = only
 }
 
-// The token is sent only to Slack's hosts, also after a redirect.
+// The token is sent only to Slack's hosts, even after a redirect.
 func TestFilesAreFetchedFromSlackOnly(t *testing.T) {
 	t.Parallel()
 	reached := 0

@@ -33,7 +33,8 @@ func formOf(i interaction) (string, bool) {
 	return form, ok
 }
 
-// openWait is the time limit for opening a loading view. The click's trigger id expires after three seconds.
+// openWait is the time limit for opening a loading view. The limit is short, because the click's trigger id expires
+// after three seconds.
 const openWait = 4 * time.Second
 
 // openAgain is the delay between two attempts to fill a loading view that another replica opens.
@@ -66,7 +67,7 @@ func (b *Bot) openLoading(id, trigger, form string) {
 	})
 }
 
-// add registers a loading view, unless there is one already.
+// add registers a loading view, unless one is already registered.
 func (f *forms) add(id string, o *opening) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +93,8 @@ var (
 	errFormRefused = errors.New("Slack refused the form")
 )
 
-// formRefusal returns Slack's code if Slack refused a form permanently. It returns "" if another click may help.
+// formRefusal returns Slack's code if Slack refused a form permanently. formRefusal returns "" if another click may
+// help.
 func formRefusal(err error) string {
 	code := slackapi.ErrorCode(err)
 	switch code {
@@ -180,8 +182,8 @@ func formNotOpened(cause error) *render.RichText {
 	return render.Say("The form could not be opened in time. Please click again.")
 }
 
-// notUpdated returns the error for a modal that was not updated. It wraps errNoForm if the modal is closed or has
-// changed.
+// notUpdated returns the error for a modal that was not updated. notUpdated wraps errNoForm if the modal is closed or
+// has changed.
 func notUpdated(err error) error {
 	switch slackapi.ErrorCode(err) {
 	case "not_found", "view_not_found", "expired_trigger_id", "hash_conflict":
@@ -203,7 +205,8 @@ func inDetails(ctx context.Context, b *Bot, i interaction) (render.ClickTarget, 
 	return s, err
 }
 
-// unbundleWithin handles the button in a call's Details… that moves the call from its bundle to a card of its own.
+// unbundleWithin handles a button in the Details… of a call. The button moves the call from its bundle to a card of its
+// own.
 func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
 	s, err := inDetails(ctx, b, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
@@ -318,7 +321,7 @@ func (f formClick) open(ctx context.Context) error {
 	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
-// readAbout reads what Details… shows about a request in addition to its state.
+// readAbout reads the data that Details… shows about a request in addition to the request's state.
 func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
@@ -335,8 +338,8 @@ func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget
 	return nil
 }
 
-// noForm returns why a person gets no form: they lack the authority, or the request's state does not allow the action.
-// Otherwise it returns nil. The caller then records the attempt.
+// noForm returns the reason why a person gets no form, or nil. The reason is that the person lacks the authority, or
+// that the request's state does not allow the action. If there is a reason, the caller records the attempt.
 func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if s.Elicitation != nil {
 		return s.Elicitation.Answerable(who, s.Now)
@@ -471,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments, once the last page is shown. Only then can they approve
-// from the modal.
+// recordAllSeen records that a person has seen all arguments. recordAllSeen does so when the last page is shown. The
+// person can approve from the modal only after this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -485,8 +488,9 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values, once the last page is shown. The record has
-// the names of the masked arguments, but not their values; these are covered by the digest in the record.
+// recordReveal records that a person was shown a request's masked values. recordReveal does so when the last page is
+// shown. The record has the names of the masked arguments, but not their values. The digest in the record covers the
+// values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

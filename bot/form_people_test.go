@@ -40,8 +40,8 @@ func TestAskAndAnswer(t *testing.T) {
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
 }
 
-// The first message that the person who was asked writes in the thread is the answer, and they are told so. Messages of
-// other people, and later messages, wait for the agent as usual.
+// A person was asked a question. The first message that this person writes in the thread is the answer, and the person
+// is told so. Messages of other people, and later messages, wait for the agent as usual.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/render"
 )
 
-// GrantOwner returns the current identity of a grant's owner. It is called for each run under the grant. If the risk is
-// high or critical, Slack is asked again, as for a click.
+// GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
+// risk is high or critical, Slack is asked again, as for a click.
 func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
@@ -45,8 +45,9 @@ func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.Cl
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// grants lists the grants in force that concern the person: those of the channel, and those given by the person or by
-// people of their roles. Grants that they may revoke are also sent by direct message, with the button.
+// grants lists the grants in force that concern the person. The list has the grants of the channel, the grants that the
+// person has given, and the grants that people with the same roles have given. The person also gets each grant that
+// they may revoke by direct message, with the button Revoke.
 func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, c.User, policy)

@@ -14,7 +14,7 @@ func granting(h *harness) { h.policy = bottest.GrantingPolicy() }
 
 const smallRefund = `call issue_refund {"order_id":"ORD-1","amount":20,"currency":"USD"}`
 
-// allowsMore approves Sam's refund as Teo, allows further ones, and returns the thread.
+// allowsMore approves Sam's refund as Teo, gives a grant for more refunds, and returns the thread.
 func (h *harness) allowsMore(values map[string]any) (root string) {
 	h.t.Helper()
 	root = h.says("sam", "#support", "@bot "+smallRefund)
@@ -28,7 +28,7 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 	return root
 }
 
-// Allow more… approves the call and lets further ones run. Everybody sees whose grant it is, and how many calls are
+// Allow more… approves the call and lets further calls run. Everybody sees who gave the grant, and how many calls are
 // left.
 func TestAllowMore(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestAllowMoreFaults(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
-// The input is parsed strictly, against the policy at submission.
+// The input is parsed strictly. The input is checked against the policy at the time of submission.
 func TestAllowanceIn(t *testing.T) {
 	t.Parallel()
 	r := bottest.Request(bottest.RefundArgs)
@@ -121,7 +121,8 @@ func TestAllowanceIn(t *testing.T) {
 	}
 }
 
-// A person who lists grants sees those that concern them, and gets a Revoke button for those that they may revoke.
+// A person who lists grants sees the grants that concern this person. Each grant that the person may revoke has a
+// button Revoke.
 func TestGrantsCommand(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) {
@@ -145,7 +146,7 @@ func TestGrantsCommand(t *testing.T) {
 	h.answered("teo", "#general", "/countersign grants lists what may run without asking")
 }
 
-// A trust offer goes to the lead of the role, and has no effect until it is accepted.
+// The offer of a grant goes to the lead of the role. The offer has no effect until it is accepted.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) { h.policy.Tools[2].TrustAfter = 2 })

@@ -22,7 +22,8 @@ const (
 	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
 )
 
-// Handle processes one delivery of the inbox. Every delivery ends: one that can't be handled is set aside with a note.
+// Handle processes one delivery of the inbox. Every delivery ends. If a delivery can't be handled, it is set aside with
+// a note.
 func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	row, err := b.Views.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -115,8 +116,8 @@ type delivered struct {
 	tries int
 }
 
-// elsewhere closes a delivery if err says that it is not for the bot. It returns any other error, so that the delivery
-// is tried again.
+// If err says that a delivery is not for the bot, elsewhere closes the delivery. elsewhere returns any other error, so
+// that the delivery is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
@@ -139,7 +140,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	return err
 }
 
-// senderOf returns the sender of a delivery and where they are. It parses only the fields needed for that.
+// senderOf returns the sender of a delivery and the sender's location. senderOf parses only the fields that it needs.
 func senderOf(row store.Inbox) (r ephemeralReply) {
 	switch row.Kind {
 	case store.InboxEvent:

@@ -91,7 +91,7 @@ type posted struct {
 
 func (p posted) has(action string) bool { return strings.Contains(p.raw, `"action_id":"`+action+`"`) }
 
-// live reports whether the message has a button that acts: one other than Details….
+// live reports whether the message has a button that acts, which is any button except Details….
 func (p posted) live() bool {
 	return strings.Count(p.raw, `"type":"button"`) > strings.Count(p.raw, `"action_id":"`+render.ActArguments+`"`)
 }

@@ -32,8 +32,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub: it
-// requests the calls that a message contains ("call TOOL {…}"), and answers with their results.
+// harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub.
+// harness requests the calls that a message contains ("call TOOL {…}"), and answers with the results of these calls.
 type harness struct {
 	t        testing.TB
 	slack    *workspace.Server
@@ -66,7 +66,7 @@ type harness struct {
 // sockets is how many connections Socket Mode keeps (docs/transports.md).
 const sockets = 2
 
-// receive gives the bot a delivery that comes now, and returns the answer.
+// receive gives the bot a delivery that arrives now, and returns the bot's answer.
 func (h *harness) receive(kind store.InboxKind, payload []byte) (answer any, err error) {
 	return h.bot.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
 }
@@ -314,7 +314,7 @@ func (h *harness) expire(request string) {
 	h.workflow.Wake()
 }
 
-// lose makes the deadlines of all running executions due, as if the process had been stopped for a long time.
+// lose makes the deadlines of all running executions due, as after a long stop of the process.
 func (h *harness) lose() {
 	h.t.Helper()
 	s, err := bolt.Open(h.path, bolt.Options{})

@@ -14,8 +14,8 @@ import (
 // maxHistory is the number of requests on a page of a person's history.
 const maxHistory = 10
 
-// history answers /countersign history. It lists the person's own requests and those that they decided on, newest
-// first, or shows the history of one request.
+// history answers /countersign history. The function lists the person's own requests and the requests that the person
+// decided, newest first. With a request's id, the function shows the history of this request.
 func (b *Bot) history(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	named, rest, _ := strings.Cut(text, " ")
 	page, isPage := pageIn(named)
@@ -44,7 +44,7 @@ func (b *Bot) history(ctx context.Context, c command, text string) (*render.Bloc
 	return b.historyOfRequest(ctx, v, c, who, ids[0], page)
 }
 
-// pageIn parses a page number that counts from 1, and returns it counted from 0.
+// pageIn parses a page number that counts from 1, and returns a number that counts from 0.
 func pageIn(s string) (page int, ok bool) {
 	n, err := strconv.Atoi(s)
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000

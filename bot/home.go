@@ -164,8 +164,8 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// recordItemSeen records what a Home tab showed of a request when the person acts on the request there. It is not
-// recorded earlier, because a Home tab is redrawn too often.
+// recordItemSeen records what a Home tab showed of a request when the person acts on the request there. Earlier
+// renderings of the tab are not recorded, because a Home tab is redrawn too often.
 func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

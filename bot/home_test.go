@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// looks opens a person's Home tab and waits until it shows the given texts. A text that begins with "-" must not be
-// there.
+// looks opens a person's Home tab and waits until the tab shows the given texts. A text that begins with "-" must not
+// be on the tab.
 func (h *harness) looks(user string, words ...string) posted {
 	h.t.Helper()
 	h.call("GET", "/people/"+user+"/home", nil)
@@ -66,8 +66,8 @@ func (h *harness) clicksHome(user, where, action string) {
 	h.t.Fatalf("%s has no button %s at %q", user, action, where)
 }
 
-// A Home tab lists the requests that wait for a person, and they can be decided from there, in the form that shows all
-// arguments. What was shown is recorded with the decision, and the Home tab is updated.
+// A Home tab lists the requests that wait for a person. The person can decide them from the tab, in the form that shows
+// all arguments. The decision is recorded with the rendering that the person saw, and the Home tab is updated.
 func TestHomeApproves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -93,8 +93,8 @@ func TestHomeApproves(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// wantShown checks that each decision about a request refers to a rendering that was recorded as shown before it, with
-// the same digest.
+// wantShown checks that each decision about a request refers to a rendering with the same digest that was recorded
+// before the decision.
 func (h *harness) wantShown(request string) {
 	h.t.Helper()
 	err := h.store.View(context.Background(), func(r store.Reader) error {
@@ -121,7 +121,7 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// Rejecting and modifying work on a Home tab as on a card, and are refused to the same people.
+// On a Home tab, people can reject and modify a call as on a card. The same people are refused.
 func TestHomeRejects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

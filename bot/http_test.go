@@ -25,7 +25,8 @@ import (
 	"countersign/store"
 )
 
-// sending is a request to the bot. It is signed with secret for the time at, unless its headers override that.
+// sending is an HTTP request to the bot. sending is signed with secret for the time at, unless its headers override the
+// signature.
 type sending struct {
 	method, path, kind string
 	body               string
@@ -118,8 +119,8 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 }
 
 // A request that is not a valid, current request of Slack's is refused, with a status that docs/transports.md lists and
-// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. Neither kind of
-// request decides anything or posts a message.
+// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. These two kinds
+// of requests decide no call and post no message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -253,8 +254,8 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A repeated request changes nothing, whether it comes immediately, with its signature written differently, or in a new
-// process.
+// A repeated request changes nothing. The repeated request may come immediately, with the same signature in another
+// spelling, or to a new process.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -377,7 +378,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 	}
 }
 
-// An event that could not be stored is not acknowledged, and Slack's retry of it is handled.
+// An event that could not be stored is not acknowledged. Slack sends the event again, and this retry is handled.
 func TestRetryIsHeard(t *testing.T) {
 	t.Parallel()
 	disk := &cramped{}
@@ -407,7 +408,7 @@ func TestRetryIsHeard(t *testing.T) {
 	}
 }
 
-// One Request URL may receive events, clicks, forms and commands: many apps are set up like this.
+// One Request URL may receive events, clicks, forms and commands, because many apps are set up like this.
 func TestOneRequestURL(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {

@@ -45,9 +45,9 @@ func testApprove(t *testing.T, h *harness) {
 	}
 }
 
-// A finished request with its messages, cards and history takes at most so many bytes of the store's pages. Retention
-// gives most of them back for new rows: all but the history when it erases conversations, and nearly all when it removes
-// records.
+// A finished request with its messages, cards and history takes a limited number of bytes in the store. When retention
+// erases conversations, only the bytes of the history stay in use. When retention removes audit records, nearly all
+// bytes become free for new rows.
 func TestSizeOfARequest(t *testing.T) {
 	t.Parallel()
 	const (
@@ -151,7 +151,7 @@ func usedBytes(t *testing.T, path string) int64 {
 	return used
 }
 
-// Reject… asks for a reason, which is shown in the requester's thread and given to the agent.
+// Reject… asks for a reason. The reason is shown in the requester's thread and given to the agent.
 func TestReject(t *testing.T) { inBothWays(t, testReject) }
 
 func testReject(t *testing.T, h *harness) {

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Leftovers deletes messages that Slack would not delete at first.
+// Leftovers tries again to delete messages that Slack would not delete at first.
 type Leftovers struct{ *Bot }
 
 // mostDeleted limits the deletions of one try, because Slack limits their rate.

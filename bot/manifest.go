@@ -23,8 +23,8 @@ type ManifestOptions struct {
 	Prompts []approvers.Prompt
 }
 
-// Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. It declares everything that
-// this version of the bot calls and receives, and nothing else.
+// Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. The manifest declares exactly
+// the methods and events that this version of the bot uses.
 func Manifest(o ManifestOptions) ([]byte, error) {
 	if n := render.Width(o.Name); n == 0 || n > MaxAppName {
 		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)
@@ -167,7 +167,7 @@ func commandHint() string {
 	return strings.Join(append(names, "help"), " · ")
 }
 
-// The entry points that the app declares in its manifest, in addition to events and scopes.
+// The entry points of the app in Slack. The manifest declares them in addition to events and scopes.
 
 // SlashCommand is the only slash command. Slack must escape channels, users and links in its text.
 const SlashCommand = "/countersign"
@@ -199,8 +199,8 @@ type Scope struct {
 	Events []string // events that Slack sends only with this scope
 }
 
-// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks them against the methods
-// that the code calls.
+// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks the scopes against the
+// methods that the code calls.
 func Scopes() []Scope {
 	return []Scope{
 		{"app_mentions:read", "receive messages that mention it", []string{"app_mention"}},
@@ -231,7 +231,7 @@ func Scopes() []Scope {
 	}
 }
 
-// free are the events that need no scope. For example, Slack sends agent_session_stopped to every app that is
+// free lists the events that need no scope. For example, Slack sends agent_session_stopped to every app that is
 // configured as an agent.
 var free = []string{"agent_session_stopped", "app_home_opened"}
 

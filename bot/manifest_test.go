@@ -23,8 +23,8 @@ import (
 )
 
 // calls maps the client's functions that the bot uses to Web API methods and their scopes, according to Slack's
-// reference pages. A method whose scope depends on the kind of channel has one scope for each kind that the bot may be
-// in.
+// reference pages. If a method needs another scope for each kind of channel, the map has one scope for each kind that
+// the bot may be in.
 var calls = map[string]struct {
 	method string
 	scopes []string
@@ -62,7 +62,8 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// features maps names in the code to the scopes of features that need a scope although they make no call.
+// Some features need a scope although they make no call. features maps names in the code to the scopes of such
+// features.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.
@@ -118,7 +119,7 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events to which the app need not subscribe, because Slack also sends another event with the same
+// beside lists events to which the app does not subscribe, because Slack also sends another event with the same
 // meaning.
 var beside = map[string]bool{
 	"user_profile_changed": true, // with user_change
@@ -175,8 +176,8 @@ func source(t *testing.T) (used, named map[string]bool) {
 	return used, named
 }
 
-// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Whatever the manifest
-// lacks therefore fails in the demo workspace.
+// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Therefore a scope or an
+// event that the manifest lacks causes a failure in the demo workspace.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	t.Parallel()
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App

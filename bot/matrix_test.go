@@ -16,7 +16,8 @@ import (
 	"countersign/store"
 )
 
-// approverCase is what Slack or the policy says about an approver at the time of the action, and the expected result.
+// approverCase describes an approver at the time of the action, according to Slack or the policy, and the expected
+// result.
 type approverCase struct {
 	name   string
 	code   approvers.Code // empty: the approver may decide
@@ -109,8 +110,8 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts makes Teo act on a request. On the Home tab and in a form he rejects it; otherwise, and in the form of a
-// critical call, he approves it.
+// acts makes Teo act on a request. On the Home tab and in a form, Teo rejects the call. Anywhere else, and in the form
+// of a critical call, Teo approves the call.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}
@@ -214,7 +215,7 @@ func (m *matrix) may(is approverCase) {
 	}
 }
 
-// known makes Slack report that a person changed, and answer accordingly from then on.
+// known makes Slack report that a person changed. From then on, Slack's answers about this person show the change.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }

@@ -74,7 +74,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form. If Slack does not tell the bot the channel's name, the
+// incomingMessage converts an event to the workflow's form. If Slack does not give the channel's name to the bot, the
 // result lacks the name, and incomingMessage also returns Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
@@ -113,8 +113,8 @@ func nameFor(who approvers.Identity) string {
 	return who.ID.User()
 }
 
-// calledName returns the name of a mentioned person. If Slack does not give the name, it returns the user id, so that
-// the message is not lost.
+// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
+// so that the message is not lost.
 func (b *Bot) calledName(ctx context.Context, user string) string {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.Name == "" {
@@ -126,8 +126,8 @@ func (b *Bot) calledName(ctx context.Context, user string) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. It drops the bot's own mention, turns other mentions into @names
-// (resolved by called), keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. readableText drops the bot's own mention, turns other mentions
+// into @names (resolved by called), keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)
@@ -171,7 +171,7 @@ func plainToken(token, me string, called func(string) string) string {
 	return label + " (" + target + ")"
 }
 
-// saysStop reports whether a message tells the agent to stop, and says nothing else.
+// saysStop reports whether a message only tells the agent to stop.
 func saysStop(text string) bool {
 	switch strings.ToLower(strings.Trim(text, " .!")) {
 	case "stop", "stop it", "stop that", "stop this", "please stop", "stop please", "stop now":
@@ -189,8 +189,9 @@ func startsNewConversation(text string) bool {
 	return false
 }
 
-// plain turns an event about an edit or a deletion into an event with the fields of the message itself: its current
-// version after an edit, its last version after a deletion. The field Edited marks edits, and Subtype marks deletions.
+// plain turns an event about an edit or a deletion into an event with the fields of the message itself. After an edit,
+// these are the fields of the current version; after a deletion, those of the last version. The field Edited marks
+// edits, and Subtype marks deletions.
 func (e event) plain() event {
 	if e.Type != "message" {
 		return e
@@ -235,9 +236,9 @@ func (e event) deletion() bool {
 	return e.Type == "message" && (e.Subtype == subtypeDeleted || e.Subtype == subtypeTombstone) && e.TS != "" && e.channelID() != ""
 }
 
-// deletionID returns an id for a deletion, and whether there is one. When the last reply in a thread with a deleted
-// first message is deleted, Slack also removes the first message's placeholder. It reports this as another deletion,
-// for which there is no id.
+// deletionID returns an id for a deletion. The second result is false if there is no id. When the last reply in a
+// thread with a deleted first message is deleted, Slack also removes the first message's placeholder. Slack reports
+// this as another deletion, which gets no id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false
@@ -265,8 +266,8 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 }
 
 // thread returns the timestamp that identifies a message's thread. For a message that is not in a thread, it is the
-// message's own timestamp, because replies to the message would form a thread. It is empty at the top level of a direct
-// message.
+// message's own timestamp, because replies to the message would form a thread. At the top level of a direct message,
+// the result is empty.
 func (e event) thread() string {
 	switch {
 	case e.dm() && e.ThreadTS == e.TS:

@@ -87,8 +87,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// If the requester edits a message that the agent has read, the card says so, and the requester is told and can
-// withdraw the call there. A link preview is not an edit.
+// If the requester edits a message that the agent has read, the card says so. The requester gets a message about this,
+// and can withdraw the call there. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -133,7 +133,8 @@ func TestDeletedSince(t *testing.T) {
 	h.unseen("sam", "#support", root, "was deleted")
 }
 
-// A queued message is updated when it is edited, and removed with its notice when it is deleted.
+// If a queued message is edited, its stored text is updated. If the queued message is deleted, the message and its
+// notice are removed.
 func TestQueuedMessageIsReworded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -168,8 +169,8 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	})
 }
 
-// If the requester's only message is deleted while the agent thinks, the thread is gone. The answer comes by direct
-// message, and nothing is posted to the whole channel.
+// If the requester's only message is deleted while the agent works on the answer, the thread is gone. The answer comes
+// by direct message, and no message is posted to the whole channel.
 func TestDeletedRoot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })

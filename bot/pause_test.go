@@ -88,8 +88,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
-// People whom the policy does not name see who can pause, and no button. A button that was shown earlier has no effect
-// once the policy or Slack no longer gives the person the permission.
+// People whom the policy does not name see who can pause, but no button. Once a person has lost the permission in the
+// policy or in Slack, a button that was shown earlier has no effect.
 func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// The bot declares those parts of Slack's payloads that it reads, and does not use the client library's types. A block
-// or field that the library does not know therefore can't make a whole delivery unreadable.
+// The bot declares the parts of Slack's payloads that it reads. The bot does not use the client library's types.
+// Therefore a block or field that the library does not know can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -136,7 +136,7 @@ type action struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// modalView is the view that was submitted or clicked in.
+// modalView is the view that was submitted, or in which somebody clicked.
 type modalView struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"` // modal or home
@@ -178,7 +178,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// text returns the value of an input as text. It is empty if there is none.
+// text returns the value of an input as text. If the input has no value, the text is empty.
 func (i input) text() string {
 	switch {
 	case i.Value != nil:
@@ -224,7 +224,8 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// readInteraction parses an interaction. raw is the JSON: the form field's value over HTTP, the payload over a socket.
+// readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, this is the value of the form
+// field; over a socket, it is the payload.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w: %w", errPayload, err)
@@ -242,9 +243,10 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored once, even if Slack delivers it as a message and as a
-// mention, or repeatedly, or if it is read from a history. Its second result is false for other events, and for an
-// app_mention in whose text the bot does not find its own mention.
+// messageID returns the id under which a new message is stored. The message is stored once, even if Slack delivers it
+// both as a message and as a mention, or repeatedly, or if it is read from a history. The second result is false for
+// other events. The second result is also false for an app_mention if the bot does not find its own mention in the
+// text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -276,22 +278,22 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// Ids of people, channels and messages are checked for their form before they are stored or used in calls. Otherwise,
+// The form of the ids of people, channels and messages is checked before they are stored or used in calls. Otherwise,
 // for example, a malformed thread id would become a conversation in which Slack refuses every answer, and the bot would
-// keep trying.
+// try again and again.
 
 var (
 	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 	tsShape = regexp.MustCompile(`^[0-9]{1,16}(\.[0-9]{1,16})?$`)
 )
 
-// nameOfSlack is one id in a delivery, with its expected form.
+// nameOfSlack is one id in a delivery, with the expected form of the id.
 type nameOfSlack struct {
 	field, value string
 	shape        *regexp.Regexp
 }
 
-// shaped returns an error for the first malformed id. It ignores empty ids.
+// shaped returns an error for the first malformed id. The function ignores empty ids.
 func shaped(names ...nameOfSlack) error {
 	for _, n := range names {
 		if n.value != "" && !n.shape.MatchString(n.value) {

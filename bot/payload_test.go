@@ -32,7 +32,7 @@ func TestForUs(t *testing.T) {
 	}
 }
 
-// A repeated delivery of a click has the same id; another click has another id.
+// A repeated delivery of a click has the same id. Another click has another id.
 func TestInteractionIDs(t *testing.T) {
 	t.Parallel()
 	click := `{"type":"block_actions","trigger_id":"1.2.x","user":{"id":"U1"},"actions":[{"action_id":"approve","action_ts":"7.7","value":"v"}]}`
@@ -79,7 +79,8 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// FuzzReadPayloads passes arbitrary payloads to the edge, which accepts or rejects them without panicking.
+// FuzzReadPayloads passes arbitrary payloads to the functions that read deliveries. These functions accept or reject a
+// payload, and never panic.
 func FuzzReadPayloads(f *testing.F) {
 	f.Add(mention)
 	f.Add(`{"type":"view_submission","user":{"id":"U"},"view":{"state":{"values":{"a":{"b":{"value":null,"selected_option":null}}}}}}`)

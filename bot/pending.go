@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending answers /countersign pending. It lists what waits for the person, and their own requests, with links. Deleted
-// cards are reposted.
+// pending answers /countersign pending. The function lists the items that wait for the person, and the person's own
+// requests, with links. Deleted cards are reposted.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func postedAgain(n int) string {
 }
 
 // pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant.
-// more is true if there are more items than it read.
+// more is true if there are more items than pendingFor has read.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err
@@ -103,7 +103,8 @@ func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy)
 	return theirs, own
 }
 
-// inStages adds to an identity those of the person's user groups that the stages of waiting items require.
+// inStages adds user groups of the person to an identity. inStages adds the groups that the stages of waiting items
+// require.
 func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {
@@ -130,7 +131,8 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 // messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
-// listed returns the line about one waiting item, after verifying that Slack still shows the message that it links to.
+// listed returns the line about one waiting item. The function first verifies that Slack still shows the message to
+// which the line links.
 func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {

@@ -28,7 +28,7 @@ type profile struct {
 	Locale    string `json:"locale,omitempty"`
 }
 
-// About returns what Slack knows about a person, as JSON: name, title, time zone and language. It omits e-mail
+// About returns Slack's information about a person as JSON: name, title, time zone and language. About omits e-mail
 // addresses and phone numbers.
 func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {
@@ -58,7 +58,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 	return string(out), nil
 }
 
-// reader returns a person's time zone and format. If Slack does not provide them, times are in UTC.
+// reader returns a person's time zone and format. If Slack does not provide the time zone, times are in UTC.
 func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {
@@ -76,9 +76,9 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a waiting card in a channel mentions: the members of the stage's
-// roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is skipped.
-// So is a person who can't be looked up, because the card itself is more important.
+// cardMentions returns the people and groups that a waiting card in a channel mentions. These are the members of the
+// stage's roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is
+// skipped. A person who can't be looked up is skipped too, because the card itself is more important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

@@ -7,8 +7,8 @@ import (
 	"countersign/bot/render"
 )
 
-// A card in a channel mentions the members of its role as the policy names them. A member who requested the call is
-// omitted, and a decided card mentions nobody.
+// A card in a channel mentions the members of its role as the policy names them. The card does not mention a member who
+// requested the call. A decided card mentions nobody.
 func TestCardCallsItsRole(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -59,7 +59,7 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return d.With(part, m, whole), nil
 }
 
-// update changes the message that shows an outbox message. The further messages of a long answer never change. update
+// update changes the message that shows an outbox message. The other messages of a long answer never change. update
 // returns the outbox message as Slack shows it.
 func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
@@ -77,9 +77,10 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts those Slack messages of an outbox message that are not in Slack yet. there has the timestamps of those
-// that are. If the first message is among these, post updates it, because it was drawn from an earlier state. post
-// returns the channel and the timestamp of the first message, and the outbox message as Slack shows it.
+// post posts the Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
+// messages that are in Slack. If the first message is already there, post updates it, because it was drawn from an
+// earlier state. post returns the channel and the timestamp of the first message, and the outbox message as Slack shows
+// it.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -126,9 +127,10 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel; only its response shows that the message is in no thread. takeBack returns errNoThread, even if
-// Slack refuses the deletion, which is then tried again later (Leftovers). If the call fails otherwise, takeBack
-// returns an error that causes a retry, in which findUnnamed finds the message.
+// the whole channel; only its response shows that the message is in no thread. takeBack returns errNoThread. If Slack
+// refuses the deletion, takeBack still returns errNoThread, and the deletion is tried again later (Leftovers). If the
+// call fails for another reason, takeBack returns an error that causes a retry. In the retry, findUnnamed finds the
+// message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -148,7 +150,7 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
 // A click contains an address (response URL) with which the clicked message can be replaced, outside of chat.update's
-// rate limit. When this limit is nearly reached, a decided card is therefore updated through the address. The addresses
+// rate limit. Therefore a decided card is updated through the address when this limit is nearly reached. The addresses
 // are kept only in memory. After any error, chat.update is used instead.
 
 // Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
@@ -158,7 +160,7 @@ const (
 	maxReplaced  = 1000 // outbox messages
 )
 
-// replacing holds the addresses with which messages can be replaced, by outbox message.
+// replacing holds, for each outbox message, the addresses with which its message can be replaced.
 type replacing struct {
 	mu sync.Mutex
 	by map[string]replaceAt
@@ -209,8 +211,8 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	return at.url, at.until.After(now)
 }
 
-// change updates the message of an outbox message. It uses the address of a click if chat.update's rate limit is nearly
-// reached, and chat.update otherwise.
+// change updates the message of an outbox message. The function uses the address of a click if chat.update's rate limit
+// is nearly reached, and chat.update otherwise.
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
@@ -241,10 +243,10 @@ func decided(s view.Model) bool {
 }
 
 // Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
-// the answer is posted as messages; in place of a run's file, a note says that it can't be shown.
+// the answer is posted as messages. In place of a run's file, a note says that the file can't be shown.
 
-// uploaded uploads an outbox message as a file, unless it is already there. It returns false if Slack does not accept
-// files.
+// uploaded uploads an outbox message as a file, unless the file is already in Slack. The function returns false if
+// Slack does not accept files.
 func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.refused.has(ctx, refusedFiles) {
@@ -270,7 +272,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 	return false, nil
 }
 
-// upload uploads a file and shares it. Nobody can see the file before this last step.
+// upload uploads a file and shares it. Nobody can see the file before it is shared.
 func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
 	to, err := b.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: u.Name, FileSize: len(u.Data)})
 	if err != nil {

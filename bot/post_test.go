@@ -53,8 +53,9 @@ func (h *replaceHarness) made(path string) int {
 	return h.calls[path]
 }
 
-// When chat.update's rate limit is nearly reached, a decided card is updated through the response_url of its click, as
-// often and as long as Slack allows. Otherwise, and if Slack refuses, it is updated with chat.update.
+// When the rate limit of chat.update is nearly reached, a decided card is updated through the response_url of the
+// click. The response_url is used as often and as long as Slack allows. When the response_url can no longer be used,
+// the card is updated with chat.update.
 func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}

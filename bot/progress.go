@@ -13,8 +13,8 @@ import (
 )
 
 // This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
-// An update with progress is not a recorded version of the message. It keeps the buttons of the last recorded version,
-// and the next change of the state replaces it.
+// An update with progress is not a recorded version of the message. Such an update keeps the buttons of the last
+// recorded version. The next change of the state replaces the update.
 
 // Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
@@ -42,8 +42,8 @@ func (b *Bot) Progress(turn, call, execution string) *Progress {
 	return &Progress{b: b, turn: turn, call: call, execution: execution, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
-// Show sets the progress: done of total, where 0 means an unknown total, and a text from the tool. It never blocks, and
-// the latest call wins.
+// Show sets the progress: done of total, and a text from the tool. If total is 0, the total is unknown. Show never
+// blocks. The latest call replaces earlier ones.
 func (p *Progress) Show(done, total float64, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *Progress) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new progress. It returns false if the run has ended.
+// rest waits for the given time, and then until there is new progress. The function returns false if the run has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -110,8 +110,8 @@ func (p *Progress) again() {
 	}
 }
 
-// showProgress updates the message of the run's step and the status of its thread. It returns false if the message
-// can't be changed now.
+// showProgress updates the message of the run's step and the status of its thread. showProgress returns false if the
+// message can't be changed now.
 func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
 	b.showStatus(ctx, turn, false)
 	id, err := b.Views.StepOf(ctx, call)
@@ -199,7 +199,8 @@ func (k *keyed) note(id string, at time.Time) {
 	k.shown[id] = at
 }
 
-// noted returns when progress was last shown on an outbox message; false if it shows none.
+// noted returns the time when progress was last shown on an outbox message. If the message shows no progress, the
+// second result is false.
 func (k *keyed) noted(id string) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer, because it is stored,
-// needs no storage, or answer says that it was refused. Otherwise it must not be acknowledged; if it is an event, Slack
-// sends it again.
+// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. The delivery is then
+// stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not be
+// acknowledged. If the delivery is an event, Slack then sends it again.
 func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
@@ -79,7 +79,8 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 	return err
 }
 
-// receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. A redelivery would not help.
+// receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. The delivery is acknowledged,
+// because a redelivery would not help.
 func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
 	b.Log.Error("Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
 	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
@@ -140,7 +141,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 // if the form has become valid.
 const formRefused = "the form was refused"
 
-// linkOnly reports whether a click only opened a link.
+// linkOnly reports whether a click did nothing except open a link.
 func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
 
 // slim removes unused fields from the payload, such as the whole clicked message, which is already stored.

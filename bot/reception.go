@@ -6,7 +6,7 @@ import (
 )
 
 // How often the bot records that everything was received, and when it suspects a gap. After a process is killed, the
-// next one knows only the last recorded time.
+// next process knows only the last recorded time.
 const (
 	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time
 	lookEvery    = 2 * time.Second
@@ -14,8 +14,8 @@ const (
 	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost
 )
 
-// Reception records the time up to which everything was received. After a start and after each gap, it schedules
-// reading what people wrote meanwhile.
+// Reception records the time up to which everything was received. After a start and after each gap, it schedules the
+// reading of messages that people wrote meanwhile.
 type Reception struct{ *Bot }
 
 // begin records the first start ever, so that messages written from then on are read even if this process is killed
@@ -58,7 +58,8 @@ func (b Reception) run(ctx context.Context) {
 	}
 }
 
-// Recorded reports whether every gap that has ended is recorded, so that reading its messages is scheduled.
+// Recorded reports whether every gap that has ended is recorded. For a recorded gap, the reading of its messages is
+// scheduled.
 func (b Reception) Recorded() bool {
 	return b.gapsRecorded.Load() == int64(b.transport.Listening().Began)
 }
@@ -79,7 +80,7 @@ func (b Reception) received(ctx context.Context) {
 	}
 }
 
-// missed schedules the reading of the histories. It reports whether this was stored.
+// missed schedules the reading of the histories. The function returns false if this could not be stored.
 func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {

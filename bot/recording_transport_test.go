@@ -62,7 +62,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// answering sets the answer to a method; nil removes it.
+// answering sets the answer to a method. If the answer is nil, the method has no set answer any more.
 func (t *recordingTransport) answering(method string, with func(url.Values) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +78,8 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// told reports whether the bot has told a person the words since call number since: in a channel, visible only to them,
-// by direct message, or in a form.
+// told reports whether the bot has told a person the words since call number since. The function looks for ephemeral
+// messages in a channel, for direct messages, and for forms.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,7 +21,7 @@ func botMessages(h *harness, user, channel, thread string) (out []posted) {
 	return out
 }
 
-// If the response to a post is lost, the message is found again by its metadata and not posted twice.
+// If the response to a post is lost, the bot finds the message again by its metadata. The message is not posted twice.
 func TestLostPost(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -91,7 +91,7 @@ func TestUnreachableChannel(t *testing.T) {
 	}
 }
 
-// A deactivated approver gets no card; the others do.
+// A deactivated approver gets no card, but the other approvers do.
 func TestRoleExpandsToPeople(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -185,8 +185,8 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// If Slack refuses a form, its loading view is replaced by a view that says so, the log says what was refused, and
-// nothing is changed. If Slack refuses that view too, or the loading view, the person gets an ephemeral message.
+// If Slack refuses a form, a view that says so replaces the loading view. The log says what was refused, and nothing is
+// changed. If Slack also refuses that view, or the loading view itself, the person gets an ephemeral message.
 func TestFormRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, code string

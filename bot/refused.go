@@ -15,9 +15,9 @@ import (
 )
 
 // This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// A refused kind or method is remembered in the store, not used for a while, and then tried again.
+// A refused kind or method is recorded in the store and not used for a while. Then the kind or method is tried again.
 
-// How long a refusal is remembered. After that a workspace may accept more.
+// How long a refusal is remembered. After that time, the workspace may accept the feature.
 const (
 	kindRefused   = 24 * time.Hour
 	usualRefused  = time.Hour // a kind of block that Slack has had for years
@@ -25,7 +25,7 @@ const (
 	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
 )
 
-// Names under which refusals of other features than kinds of blocks are remembered.
+// The names of refused features that are not kinds of blocks.
 const (
 	refusedStreams  = "chat.startStream"
 	refusedFiles    = "files.getUploadURLExternal"
@@ -49,7 +49,7 @@ func newRefusedBySlack(c Config) *refusedBySlack {
 	return &refusedBySlack{views: c.Views, outbox: c.Outbox, log: c.Log, now: c.Now, by: map[string]settings.Refusal{}}
 }
 
-// known returns what Slack refuses now, by name.
+// known returns the features that Slack refuses now, by name.
 func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal {
 	r.readOnce(ctx)
 	r.mu.Lock()
@@ -63,8 +63,8 @@ func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal 
 	return out
 }
 
-// readOnce reads the stored refusals, unless an earlier call has read them. It does not hold the lock while it reads,
-// so that other messages do not wait for a slow store.
+// readOnce reads the stored refusals, unless an earlier call has read them. readOnce does not hold the lock while it
+// reads, so that other messages do not wait for a slow store.
 func (r *refusedBySlack) readOnce(ctx context.Context) {
 	r.mu.Lock()
 	read := r.read
@@ -87,13 +87,13 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	}
 }
 
-// has reports whether Slack refuses something, and it is not time yet to try it again.
+// has reports whether Slack refuses a feature and it is not time yet to try the feature again.
 func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	_, yes := r.known(ctx)[what]
 	return yes
 }
 
-// remember remembers that Slack refuses something. It reports whether the refusal is new.
+// remember records that Slack refuses a feature. The function reports whether the refusal is new.
 func (r *refusedBySlack) remember(ctx context.Context, what string, cause error, lasts time.Duration) (fresh bool) {
 	if r.has(ctx, what) {
 		return false
@@ -109,8 +109,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks remembers that Slack lacks an optional method, or does not let the app use the method. instead describes, for
-// the log, what the bot does without the method.
+// lacks records that Slack lacks an optional method, or does not let the app use the method. instead is a text for the
+// log that says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -131,9 +131,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 	return d
 }
 
-// inSimplerForms sends a message. As long as Slack refuses its blocks, it sends the message in simpler forms, down to
-// the form last. inSimplerForms returns the message that Slack accepted, and whether its blocks still have all texts
-// and buttons.
+// inSimplerForms sends a message. As long as Slack refuses the blocks, inSimplerForms sends the message in simpler
+// forms, down to the form last. inSimplerForms returns the message that Slack accepted, and whether its blocks still
+// have all texts and buttons.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -188,7 +188,7 @@ func (r *refusedBySlack) message(ctx context.Context, m render.Message, send fun
 	return err
 }
 
-// simplerThan returns the next form that differs from the one that was refused.
+// simplerThan returns the next form that differs from the refused form.
 func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity {
 	if form == render.AsDrawn && !slices.ContainsFunc(sent.Kinds(), func(kind string) bool { return !render.IsUsualKind(kind) }) {
 		return render.SectionsOnly
@@ -216,7 +216,7 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 }
 
 // If Slack answers each call of a method, but never in Slack's format, the method may not exist in this workspace.
-// After a few tries, the method counts as missing. During an outage of Slack this does not happen, because the circuit
+// After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the circuit
 // breaker stops calls earlier.
 
 // mostUnusable is the number of tries after which a method counts as missing.
@@ -224,7 +224,7 @@ const mostUnusable = 6
 
 type triesKey struct{}
 
-// withTries sets how often the work under a context was tried before.
+// withTries stores in a context how often the work was tried before.
 func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }

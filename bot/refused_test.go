@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render"
 )
 
-// noViews and noOutbox stand for a store in which no refusal is remembered yet.
+// noViews and noOutbox stand for a store that has no recorded refusals yet.
 type (
 	noViews  struct{ Views }
 	noOutbox struct{ Outbox }
@@ -23,8 +23,8 @@ type (
 func (noViews) Refusals(context.Context) ([]settings.Refusal, error) { return nil, nil }
 func (noOutbox) Refused(context.Context, settings.Refusal) error     { return nil }
 
-// If Slack refuses a message in every form with blocks and gives no reason, other messages are not affected: they keep
-// their buttons, and a Home tab is never sent without blocks.
+// Slack refuses a message in every form with blocks, and gives no reason. Other messages are not affected and keep
+// their buttons. A Home tab is never sent without blocks.
 func TestOneRefusedMessage(t *testing.T) {
 	r := newRefusedBySlack(Config{Workflow: Workflow{Views: noViews{}, Outbox: noOutbox{}}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	m := render.Message{Text: "a card", Blocks: []slack.Block{
@@ -58,7 +58,8 @@ func TestOneRefusedMessage(t *testing.T) {
 	}
 }
 
-// Slack's reason names the kind of block that it refuses. The block that the reason points to may be of another kind.
+// Slack's reason names the kind of block that it refuses. The reason also points to a block, and this block may be of
+// another kind.
 func TestKindsNamed(t *testing.T) {
 	m := render.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
 	for reason, want := range map[string][]string{

@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Replicas is the bot as one of several processes that work on the same store. They share Slack's limits, so they tell
-// each other which calls they make, and when Slack asks to wait.
+// Replicas is the bot as one of several processes that work on the same store. These processes share Slack's limits.
+// Therefore the processes tell each other which calls they make, and when Slack asks them to wait.
 type Replicas struct{ *Bot }
 
 // others reports whether other processes work on the store.
@@ -28,7 +28,7 @@ func (b Replicas) tell(t slackapi.Told) {
 	}
 }
 
-// Hear takes what the bot of another replica told.
+// Hear handles a message from the bot of another replica.
 func (b Replicas) Hear(what string) {
 	var t slackapi.Told
 	if err := json.Unmarshal([]byte(what), &t); err != nil {

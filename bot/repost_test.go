@@ -160,8 +160,8 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// If a card was replaced and the response to the new post is lost, the post is found again by its round. A card that
-// can be neither edited nor deleted is not mistaken for its replacement.
+// A card is replaced, and the response to the new post is lost. The bot finds the new post again by its round. An old
+// card that can be neither edited nor deleted is not mistaken for the replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -197,8 +197,8 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A card that can't be edited any more, and whose deletion fails for a while, is deleted in the end: its buttons would
-// outlive the request.
+// A card can no longer be edited, and its deletion fails for a while. The bot deletes it in the end, because otherwise
+// its buttons would outlive the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

@@ -28,8 +28,8 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may have acted")
 }
 
-// The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who
-// can, whatever they click.
+// The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who can
+// do this, for every button that they click.
 func TestWhoMaySayWhatHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
@@ -109,8 +109,8 @@ func TestAskAgainInSlack(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0002>: it did not happen", "Asked again by <@U0100>")
 }
 
-// If a run turns out to have happened, the new request ends, nothing runs a second time, and the agent is told the
-// outcome.
+// If the first run turns out to have happened, the new request ends. The call does not run a second time, and the agent
+// is told the outcome.
 func TestAskAgainAndItHadHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

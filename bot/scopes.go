@@ -64,7 +64,8 @@ func usesStageGroups(p *approvers.Policy) bool {
 	return false
 }
 
-// Permissions compares the scopes of the bot token with those that the policy needs. It is safe for concurrent use.
+// Permissions compares the scopes of the bot token with those that the policy needs. Permissions is safe for concurrent
+// use.
 type Permissions struct {
 	views   Views
 	outbox  Outbox
@@ -78,7 +79,7 @@ func newPermissions(c Config) *Permissions {
 	return &Permissions{views: c.Views, outbox: c.Outbox, log: c.Log, changed: make(chan struct{}, 1)}
 }
 
-// rescoped records that the scopes have changed. It never waits.
+// rescoped records that the scopes have changed. The function never waits.
 func (p *Permissions) rescoped() {
 	select {
 	case p.changed <- struct{}{}:
@@ -154,7 +155,7 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 }
 
 // refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
-// was a retry meanwhile, the cause may have gone during the call, so everything that was refused is tried again.
+// was a retry meanwhile, the cause may have gone during the call. Therefore all refused messages are tried again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)

@@ -11,7 +11,7 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Secrets are what Slack gave to the app. The bot can be given new ones while it runs.
+// Secrets holds the secrets that Slack gave to the app. The bot can get new secrets while it runs.
 type Secrets struct {
 	BotToken      string // xoxb-…
 	AppToken      string // xapp-…, for Socket Mode
@@ -21,9 +21,9 @@ type Secrets struct {
 // ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
-// Renew replaces a bot's secrets. It first asks Slack about a changed bot token: Slack must accept it, and it must
-// belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final; after another one, Renew can be tried
-// again.
+// Renew replaces a bot's secrets. Renew first asks Slack about a changed bot token: Slack must accept it, and it must
+// belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any other error, Renew can be
+// tried again.
 func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {

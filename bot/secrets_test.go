@@ -23,8 +23,9 @@ func keepingSecrets(h *harness) {
 	h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "charge_card")
 }
 
-// A secret is shown only to a person who may decide and reveals it. It does not appear on the card, in the thread, in
-// forms, on Home tabs, in answers or in the log. The run gets it, and the digest covers it.
+// A secret is shown only to a person who may decide the call and who reveals the secret. The secret does not appear on
+// the card, in the thread, in forms, on Home tabs, in answers or in the log. The run gets the secret, and the digest
+// covers the secret.
 func TestSecretsStayMasked(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, keepingSecrets)

@@ -19,8 +19,8 @@ import (
 )
 
 // Show makes Slack show the current state of an outbox message. After a transient error, which it returns, the
-// scheduler retries. If Slack refuses permanently, the message is marked unreachable, and shown elsewhere if that
-// helps.
+// scheduler retries. If Slack refuses permanently, the message is marked unreachable. If another address may help, the
+// message is shown there.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
@@ -103,7 +103,7 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	return b.users.RoleUsers(ctx, role)
 }
 
-// showAlone shows an outbox message, and meanwhile holds the lock on it.
+// showAlone shows an outbox message while it holds the lock on the message.
 func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
 	if err := b.shows.lock(ctx, id); err != nil {
@@ -235,8 +235,8 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 	return to.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
 }
 
-// notChanged handles a failed change of a message. If Slack won't change the message, it would keep outdated buttons,
-// so it is deleted and posted again.
+// notChanged handles a failed change of a message. If Slack refuses to change a message, the message would keep
+// outdated buttons. Therefore such a message is deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message is still there
@@ -269,7 +269,8 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 }
 
 // remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit that
-// message. Its buttons have no effect. If Slack refuses the deletion, too, it is tried again later (Leftovers).
+// message. The buttons of the old message have no effect. If Slack also refuses the deletion, it is tried again later
+// (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -292,7 +293,8 @@ type destination struct {
 	thread  string
 }
 
-// destinationOf returns where an outbox message is posted. If fresh is set, it opens the direct-message channel again.
+// destinationOf returns where an outbox message is posted. If fresh is set, destinationOf opens the direct-message
+// channel again.
 func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
@@ -311,8 +313,8 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (des
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns the request for which the members of a user group are looked up: the request that is shown, or the
-// first of several.
+// groupFor returns the request for which the members of a user group are looked up. The request is the shown request
+// or, if several requests are shown, the first of them.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
@@ -325,8 +327,8 @@ func groupFor(s view.Model) *approvers.Request {
 	return nil
 }
 
-// If Slack's rate limits have delayed the messages of earlier steps, the answer includes these steps. Its post then
-// saves up to two calls for each step: the step's message, and its update.
+// If Slack's rate limits have delayed the messages of earlier steps, the answer includes these steps. The post of this
+// answer saves up to two calls for each step: the post of the step's message, and its update.
 
 // includeSteps adds the postponed steps to an answer. The steps' messages are locked until done is called.
 func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
@@ -362,8 +364,8 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	return vm, done, nil
 }
 
-// expire deletes the Slack message of an outbox message whose time is over. If Slack does not allow that, the message
-// is changed to say so.
+// expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the
+// message is changed and says that it has expired.
 func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {

@@ -16,9 +16,9 @@ import (
 	"countersign/store"
 )
 
-// This file maintains the status that Slack shows under a thread: that the agent thinks, what runs, and for whom it
-// waits. The status is derived from the current state. The status is optional, because the thread's messages contain
-// the same information.
+// This file maintains the status that Slack shows under a thread. The status says that the agent thinks, which call
+// runs, or for whom a call waits. The status is derived from the current state. The status is optional, because the
+// thread's messages contain the same information.
 
 // Slack removes a status after two minutes, and with each message from the bot.
 const (
@@ -116,8 +116,8 @@ func (b *Bot) Keep(ctx context.Context) error {
 	}
 }
 
-// old returns the statuses that are due for renewal, oldest first. It drops those that have been unchanged for
-// statusEnds.
+// old returns the statuses that are due for renewal, oldest first. The function drops statuses that have been unchanged
+// for statusEnds.
 func (st *statuses) old(now time.Time) (out []status) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// objection is the reason why a submitted form is not accepted: faults, which are shown at its fields, or another form,
-// which replaces it.
+// objection is the reason why a submitted form is not accepted. objection has faults, which are shown at the form's
+// fields, or another form, which replaces the submitted one.
 type objection struct {
 	faults  map[string]string
 	instead *slack.ModalViewRequest
@@ -81,8 +81,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	return objection{faults: faults}, nil
 }
 
-// examineEdit validates changed arguments. If their effect is not the one that the pressed button named, the form is
-// shown again with a button that names the actual effect.
+// examineEdit validates changed arguments. If the effect of the changed arguments is not the effect that the pressed
+// button named, the form is shown again. The new button of the form names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -202,7 +202,7 @@ func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (re
 // formsWithoutRequest lists the forms that are not about a single request.
 var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
-// submitEdit passes edited arguments to the workflow. The changes are spliced into the bytes of the arguments from
+// submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
 func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
 	c.Kind = approvers.Modify
@@ -228,7 +228,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
-// arguments the modal showed. This is safe because the arguments of an execution never change, and the workflow
+// arguments the modal showed. The token is safe because the arguments of an execution never change, and the workflow
 // compares the execution's digest with the request's. A separate record states that the person saw the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
@@ -259,7 +259,7 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 }
 
 // examineColleague returns an error for the field if the chosen colleague can't decide. A problem that is not found in
-// time is reported later.
+// time is reported after the submission.
 func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {

@@ -52,7 +52,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// Messages that arrive while a call waits are queued. Their sender is told, and can continue without the call.
+// Messages that arrive while a call waits are queued. The sender is told about the queue, and can continue without the
+// call.
 func TestQueuedMessage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -168,7 +169,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// Slack's rate limits slow the bot down, and nothing is lost.
+// Slack's rate limits slow the bot down, but no message is lost.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // unconfirmedPosts tracks posts of this process whose delivery is unconfirmed, and the results of searches for such
-// posts. It orders events by a counter, because the system clock may be changed.
+// posts. unconfirmedPosts orders events by a counter, because the system clock may be changed.
 type unconfirmedPosts struct {
 	mu    sync.Mutex
 	count uint64
@@ -38,8 +38,9 @@ type historyScan struct {
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
 
-// bareMessage is a message of the bot that has no metadata, because Slack may drop the metadata of a message. It is
-// recognised by its buttons, which name the outbox message, or by its text if it has no buttons.
+// bareMessage is a message of the bot that has no metadata, because Slack may drop the metadata of a message. Such a
+// message is recognised by its buttons, which name the outbox message. If the message has no buttons, it is recognised
+// by its text.
 type bareMessage struct {
 	ts     string
 	text   string
@@ -59,8 +60,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds no
-// longer belong to the outbox message.
+// round identifies an outbox message in the period between two losses of its Slack message. Slack messages of earlier
+// rounds no longer belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -74,16 +75,17 @@ func (p *unconfirmedPosts) now() uint64 {
 	return p.count
 }
 
-// moment returns a count that is after everything recorded so far, and before everything recorded later.
+// moment returns a count that is higher than the count of every earlier record, and lower than the count of every later
+// record.
 func (p *unconfirmedPosts) moment() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now()
 }
 
-// underWay records that a post of an outbox message is under way. It is called before the post, and again after it if
-// the outcome is not recorded yet, because a search in between may have missed the post. It reports whether an earlier
-// post is unconfirmed.
+// underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
+// not recorded after the post, it is called again, because a search in between may have missed the post. underWay
+// reports whether an earlier post is unconfirmed.
 func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,21 +104,21 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt says that an unrecorded Slack message of an outbox message may exist. A search finds it if it began after the
-// count and after the time.
+// doubt says that an unrecorded Slack message of an outbox message may exist. A search finds this message if it began
+// after the count and after the time.
 type doubt struct {
 	count uint64
 	until time.Time
 }
 
-// doubtOf reports whether an unrecorded Slack message of an outbox message may exist: because Slack's answer to a post
-// was lost, or because another process may have posted it.
+// doubtOf reports whether an unrecorded Slack message of an outbox message may exist. The result is true if Slack's
+// answer to a post was lost, or if another process may have posted the message.
 func doubtOf(s store.OutboxMessage, p *unconfirmedPosts, o Outbox) (d doubt, doubtful bool) {
 	made, until := o.Made(s)
 	return p.doubt(s, made, until)
 }
 
-// doubt is like doubtOf. made and until are what Outbox.Made says about the message.
+// doubt is like doubtOf. made and until are the results of Outbox.Made for the message.
 func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Time) (d doubt, doubtful bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +140,8 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// of returns the Slack messages that show an outbox message. texts are the texts of its parts. They are needed because
-// a draft's message may not have the id yet, and Slack may have dropped the metadata of other messages.
+// of returns the Slack messages that show an outbox message. texts are the texts of its parts. The texts are needed,
+// because a draft's message may not have the id yet, and Slack may have dropped the metadata of other messages.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -172,16 +174,16 @@ func (p *unconfirmedPosts) note(at destination, f historyScan) {
 	p.found[at] = f
 }
 
-// Limits of the search for a message whose post was not confirmed. The search goes back to the creation of the outbox
-// message by Slack's clock, or to the page limit.
+// Limits of the search for a message whose post was not confirmed. The search goes back to the time at which the outbox
+// message was created, by Slack's clock. The search may end earlier, at the page limit.
 const (
 	scanPages  = 10
 	scanLimit  = 200
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn now,
-// and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
+// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn
+// now, and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
@@ -227,15 +229,16 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 			break
 		}
 	}
-	// An incomplete search of a channel is kept: it has read the newest messages, and another search would end at the same
-	// page limit. An incomplete search of a thread has read only the oldest messages.
+	// The result of an incomplete search of a channel is kept. The search has read the newest messages, and another
+	// search would end at the same page limit. An incomplete search of a thread has read only the oldest messages.
 	if cursor == "" || at.thread == "" {
 		b.unconfirmed.note(at, f)
 	}
 	return f.of(s, texts), nil
 }
 
-// oldestOf returns the earliest time at which an outbox message can have been posted, as a ts, or "" if it is unknown.
+// oldestOf returns the earliest time at which an outbox message can have been posted, as a ts. If the time is unknown,
+// oldestOf returns "".
 func oldestOf(s store.OutboxMessage) string {
 	if s.After.IsZero() {
 		return ""
@@ -285,8 +288,8 @@ func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor st
 	return h.Messages, h.ResponseMetaData.NextCursor, nil
 }
 
-// isUnnamed reports whether a message is the bot's own and has no metadata. It excludes messages with files, which
-// never have metadata.
+// isUnnamed reports whether a message is the bot's own and has no metadata. isUnnamed excludes messages with files,
+// which never have metadata.
 func isUnnamed(me directory.Self, m slack.Message) bool {
 	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot
 	return mine && m.Metadata.EventType == "" && len(m.Files) == 0 && m.SubType == ""

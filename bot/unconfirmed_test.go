@@ -12,8 +12,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// The result of a search does not cover posts that were under way during it, or messages from before its lower time
-// limit.
+// The result of a search says nothing about posts that were in progress during the search, or about messages from
+// before the search's lower time limit.
 func TestKnownPosts(t *testing.T) {
 	t.Parallel()
 	const place = "C1"
@@ -63,7 +63,7 @@ func TestKnownPosts(t *testing.T) {
 	}
 }
 
-// holder delays the responses to posts until it is released, or the call is cancelled.
+// holder delays the response to a post until the holder is released or the call is cancelled.
 type holder struct {
 	first   sync.Once
 	posted  chan struct{}
@@ -85,7 +85,7 @@ func (h *holder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // If the bot is stopped while Slack answers a post, the post is completed and recorded. The next process need not
-// search for the message, and a click on it in between counts.
+// search for the message. A click on the message before the next start counts.
 func TestStoppedWhilePosting(t *testing.T) {
 	t.Parallel()
 	slack := &holder{posted: make(chan struct{}), release: make(chan struct{})}

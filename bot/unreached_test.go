@@ -27,8 +27,8 @@ func (h *harness) unreached() []approvers.Request {
 	return out
 }
 
-// Without im:write nobody gets a card that goes by direct message. The requester and the operator are told immediately,
-// and the card is shown when the scope is granted.
+// Without the scope im:write, nobody gets a card that goes by direct message. The requester and the operator are told
+// immediately, and the card is shown when the scope is granted.
 func TestCardWithoutPermission(t *testing.T) { inBothWays(t, testCardWithoutPermission, leadsByDM) }
 
 func testCardWithoutPermission(t *testing.T, h *harness) {
@@ -69,7 +69,8 @@ func refusesCards(code string) func(method, body string) string {
 	}
 }
 
-// The requester is told about each kind of refusal. The card is shown when something suggests that the cause is gone.
+// The requester is told about each kind of refusal. The bot tries the card again when an event suggests that the cause
+// is gone, and the card is shown.
 func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
 		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
@@ -107,7 +108,8 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
-// If the cause goes away during the call that is refused, the card is tried again: nothing else would show it.
+// If the cause of a refusal goes away while the refused call is still running, the card is tried again. No other event
+// would cause a new try.
 func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) {
@@ -127,7 +129,7 @@ func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
 }
 
-// If a lead is above those who can't see the card, the lead is asked immediately, and reads why.
+// If the people who can't see the card have a lead, the lead is asked immediately. The lead's card says why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -192,8 +194,8 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	}
 }
 
-// If Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a
-// member, only this message goes elsewhere. If the bot is not a member, or Slack does not say, all open messages move.
+// Slack refuses one message because the bot is not in the channel. If Slack also says that the bot is a member, only
+// this message goes elsewhere. If the bot is not a member, or Slack does not say, all open messages move.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

@@ -36,8 +36,8 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 	return modal
 }
 
-// Arguments with more than 100,000 displayed characters are read completely, page by page. They can be approved only
-// on the last page, and only by the person who was shown it. What was shown is stored.
+// Arguments with more than 100,000 displayed characters are read completely, page by page. The arguments can be
+// approved only on the last page, and only by the person who saw that page. The shown pages are stored.
 func TestHugeArguments(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -88,8 +88,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 }
 
-// proposes makes the model request a refund with these arguments, which are too long for a message, in Sam's
-// conversation.
+// In Sam's conversation, proposes makes the model request a refund. The given arguments are too long for a message.
 func (h *harness) proposes(args string) approvers.Request {
 	h.t.Helper()
 	h.mu.Lock()
@@ -110,7 +109,7 @@ func (h *harness) proposes(args string) approvers.Request {
 	return r
 }
 
-// forgesWhole submits the form as if Teo had reached its last page. Nothing is decided.
+// forgesWhole submits the form as if Teo had reached its last page. The forged form decides no request.
 func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	h.t.Helper()
 	token, _ := modal["private_metadata"].(string)

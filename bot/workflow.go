@@ -61,7 +61,7 @@ type Intake interface {
 	JoinedRead(ctx context.Context, timer store.Timer) error
 }
 
-// Requests handles what people decide and say about requests.
+// Requests handles people's decisions and remarks about requests.
 type Requests interface {
 	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
 	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
@@ -77,7 +77,7 @@ type Requests interface {
 	Refuse(ctx context.Context, c workflow.Click, denied *approvers.Denied, anew string, named ...string) error
 }
 
-// Turns handles what people do with a turn, and the messages that show a step while the model writes it.
+// Turns handles people's actions on a turn, and the messages that show a step while the model writes it.
 type Turns interface {
 	TryAgain(ctx context.Context, c workflow.Click) error
 	StopBy(ctx context.Context, c workflow.Click) error
@@ -108,7 +108,7 @@ type Grants interface {
 	Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
 }
 
-// People handles availability. The bot looks up the people, and the workflow decides what follows.
+// People handles availability. The bot looks up the people, and the workflow decides about the consequences.
 type People interface {
 	ResolveAvailability(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
 	Remind(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
@@ -150,7 +150,8 @@ type Pauses interface {
 	ResumeBy(ctx context.Context, c workflow.Click) error
 }
 
-// Views reads what the bot shows. Each call reads one snapshot of the store. *view.Reader implements it.
+// Views reads the data that the bot shows. Each call reads one snapshot of the store. *view.Reader implements this
+// interface.
 type Views interface {
 	Policy() *approvers.Policy
 	Request(ctx context.Context, id string) (req approvers.Request, err error)

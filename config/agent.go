@@ -9,11 +9,11 @@ import (
 
 const (
 	mostSteps = 50
-	// maxPrompt limits a prompt, so that it leaves room in the model's context.
+	// maxPrompt limits the length of a prompt, so that the prompt leaves room in the model's context.
 	maxPrompt = 32 << 10
 )
 
-// readAgent reads one agent. budgets are the policy's budgets; they apply where the agent sets none.
+// readAgent reads one agent. budgets has the policy's budgets. The policy's budgets apply if the agent sets no budgets.
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {
@@ -59,7 +59,8 @@ func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	return a
 }
 
-// Limits of a prompt, in characters. Slack documents no limits, so these are our own. A title is the label of a button.
+// Limits of a prompt, in characters. Slack documents no limits, so the limits are our own. A title is the label of a
+// button.
 const (
 	maxPromptTitle   = 75
 	maxPromptMessage = 1000

@@ -19,10 +19,10 @@ const (
 	longestClientHold    = time.Hour
 )
 
-// tokenHash is the form in which the policy has a client's token.
+// tokenHash matches the hash of a client's token, as the policy has it.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens has the clients that were read before, by the hash of their token, and by issuer
+// readClient reads one client. tokens holds the clients that were read before: by the hash of their token, or by issuer
 // and subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
@@ -86,7 +86,7 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	return c
 }
 
-// needClientKeys finds keys that are missing.
+// needClientKeys reports the required keys that a client lacks.
 func needClientKeys(e yamldoc.Entry, f yamldoc.Fields) {
 	for _, need := range [][2]string{
 		{"token", `token: "sha256:…"; countersign client add makes a token, and prints this line`},
@@ -106,7 +106,8 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 // claimName matches the names of claims, some of which are addresses.
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
-// readClientOAuth reads which access tokens are a client's. Two clients with one subject could not be told apart.
+// readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
+// with the same subject, because they could not be told apart.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
@@ -146,7 +147,7 @@ func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *
 	return o
 }
 
-// readWebhook reads where a client is told about changes.
+// readWebhook reads the settings of a client's webhook.
 func readWebhook(v yamldoc.Value) *approvers.Webhook {
 	w := &approvers.Webhook{}
 	f := v.Fields("url", "secret", "allow")
@@ -170,7 +171,7 @@ func readWebhook(v yamldoc.Value) *approvers.Webhook {
 	return w
 }
 
-// readPlainAddress reads an address without variables. Only this machine can be reached without encryption.
+// readPlainAddress reads an address without variables. An address without encryption is accepted only for this machine.
 func readPlainAddress(v yamldoc.Value) string {
 	text := readServerURL(v, false)
 	u, err := url.Parse(text)
@@ -183,10 +184,10 @@ func readPlainAddress(v yamldoc.Value) string {
 	return text
 }
 
-// mostWebhookSecrets limits the secrets of a webhook. While a secret is replaced, there are two.
+// mostWebhookSecrets limits the secrets of a webhook. While a secret is being replaced, a webhook has two secrets.
 const mostWebhookSecrets = 4
 
-// readWebhookSecrets reads one secret or a list of them. Each is the name of a variable of the environment.
+// readWebhookSecrets reads one secret or a list of them. Each secret is given as the name of an environment variable.
 func readWebhookSecrets(v yamldoc.Value) []string {
 	items := []yamldoc.Value{v}
 	if v.IsList() {
@@ -211,7 +212,8 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	return names
 }
 
-// readTokenHash reads the hash of a client's token. Two clients with one token could not be told apart.
+// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because they
+// could not be told apart.
 func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) string {
 	text, ok := v.Free(`the hash of a token: "sha256:…"`)
 	if !ok {

@@ -1,16 +1,17 @@
 // Package config reads the operator's configuration into plain values: the environment ([ReadEnv]), the policy file
 // ([ReadPolicy]) and files of fixtures ([ReadFixtures]).
 //
-// It promises:
+// The package promises:
 //
-//   - It reports all problems together, not only the first. Each problem names the variable, or the file with line and
-//     column, and says what is wrong and what to write instead.
+//   - The package reports all problems together, and not only the first one. Each problem names the variable, or the
+//     file with line and column, and says what is wrong and what to write instead.
 //   - The policy file is read strictly. An unknown key, a key given twice, a value of the wrong type and an expression
 //     that does not compile are errors. A key that is left out gets the careful default.
-//   - Secrets are never printed: not in problems, not by String, not by slog.
+//   - Secrets are never printed. This rule holds for problems, for String and for slog.
 //
-// The package never looks up what a value refers to: not a tool, a server, a channel or a user. A file without problems
-// may still contain a policy that can't work, such as a tool that nobody can approve; package check finds that.
+// The package never looks up the tool, server, channel or user to which a value refers. A file without problems may
+// still contain a policy that can't work, such as a policy with a tool that nobody can approve. Package check finds
+// such faults.
 //
 // Subpackages do parts of the work: yamldoc reads YAML with positions, condition compiles the rules' expressions, and
 // preview compiles the templates. docs/policy.md documents every key; a test checks each example in it.

@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Transport is how Slack's events arrive.
+// Transport is the way in which Slack's events reach the bot.
 type Transport string
 
 // The two transports.
@@ -150,7 +150,7 @@ func (e Env) settings() []slog.Attr {
 	}
 }
 
-// Command is the command for which the environment is read. It decides which variables are read, and which are
+// Command is the command for which the environment is read. Command decides which variables are read, and which are
 // required.
 type Command int
 

@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// baseURL checks a URL for requests. An invalid URL is not repeated in the error, because it may contain a password.
+// baseURL checks a URL for requests. The error does not repeat an invalid URL, because the URL may contain a password.
 func (r *envReader) baseURL(name, text, hint string) string {
 	if text == "" {
 		return ""
@@ -76,7 +76,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// unknownVariables lists environment variables that have Countersign's prefix but are not known to it.
+// unknownVariables lists environment variables that have Countersign's prefix but that Countersign does not know.
 func unknownVariables(environ []string) []string {
 	known := variableNames()
 	var out []string
@@ -91,8 +91,8 @@ func unknownVariables(environ []string) []string {
 	return out
 }
 
-// slipOf returns the known variable that an unknown name was probably meant to be. It accepts only near misses, because
-// Kubernetes sets COUNTERSIGN_PORT and similar variables for a service called countersign.
+// slipOf returns the known variable that the author of an unknown name probably meant. slipOf accepts only very similar
+// names, because Kubernetes sets COUNTERSIGN_PORT and similar variables for a service called countersign.
 func slipOf(name string) string {
 	for _, known := range variableNames() {
 		if strings.HasPrefix(known, "COUNTERSIGN_") && yamldoc.EditDistance(name, known) <= 2 {

@@ -11,7 +11,7 @@ import (
 // noHeads is the value of COUNTERSIGN_AUDIT_HEADS that means "no file".
 const noHeads = "none"
 
-// audit reads how the history is sealed. By default the files are beside the store.
+// audit reads the settings for sealing the history. By default, the files are beside the store.
 func (r *envReader) audit(s Store) (a Audit) {
 	if s.Path != "" {
 		a = AuditBeside(s.Path)

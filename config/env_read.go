@@ -62,7 +62,7 @@ func (r *envReader) read() Env {
 	return e
 }
 
-// readFiles reports what is wrong with the files of the secrets that the command reads.
+// readFiles reports problems with the secret files that the command reads.
 func (r *envReader) readFiles(e *Env) {
 	reads := func(variable string) bool {
 		switch {
@@ -98,7 +98,7 @@ const receiptKeySuffix = ".receipt-key"
 // ReceiptKeyBeside returns the default path of the key that signs receipts.
 func ReceiptKeyBeside(store string) string { return store + receiptKeySuffix }
 
-// gateway reads where other agents' requests come in.
+// gateway reads the settings of the gateway for other agents.
 func (r *envReader) gateway(e *Env) {
 	const name = "COUNTERSIGN_GATEWAY_ADDR"
 	if e.Store.Path != "" {
@@ -136,8 +136,8 @@ func (r *envReader) resource(name, text string) string {
 	return text
 }
 
-// store reads bolt:PATH or postgres://…. An invalid value is not repeated in the error: a database's address may contain
-// a password.
+// store reads bolt:PATH or postgres://…. The error does not repeat an invalid value, because a database's address may
+// contain a password.
 func (r *envReader) store(name, text string) Store {
 	backend, path, found := strings.Cut(text, ":")
 	switch {
@@ -157,8 +157,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. It also returns the paths
-// of the files that seal its history.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns the
+// paths of the files that seal its history.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, _, err := readVariables()
 	if err != nil {
@@ -183,7 +183,7 @@ func (s Store) migrate() string {
 	return ""
 }
 
-// database reads the address of a database. It does not connect to the database.
+// database reads the address of a database. The function does not connect to the database.
 func (r *envReader) database(name, text string) Store {
 	const hint = "write postgres://USER@HOST/DATABASE, and put the password in PGPASSWORD or in a file that PGPASSFILE names"
 	u, err := url.Parse(text)
@@ -258,8 +258,8 @@ func (r *envReader) stopWait(text string) time.Duration {
 	return d
 }
 
-// Limits of the token budget. The model needs room for its instructions and tools; the upper limit is above the context
-// of today's models.
+// Limits of the token budget. The lower limit leaves room for the model's instructions and tools. The upper limit is
+// above the context size of today's models.
 const (
 	minHistoryTokens = 1_000
 	maxHistoryTokens = 10_000_000

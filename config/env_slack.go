@@ -32,7 +32,7 @@ func (r *envReader) slack(e *Env) {
 	e.HTTPAddr = r.address("COUNTERSIGN_HTTP_ADDR", v.HTTPAddr)
 }
 
-// tokenKinds says, by a token's prefix, what kind of token it is, so that an error can name the right variable.
+// tokenKinds maps the prefix of a token to the token's kind, so that an error can name the right variable.
 var tokenKinds = []struct{ prefix, is string }{
 	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
 	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
@@ -41,7 +41,7 @@ var tokenKinds = []struct{ prefix, is string }{
 	{"xox", "a token of some other kind"},
 }
 
-// token checks the form of a Slack token. Its value is never repeated.
+// token checks the form of a Slack token. The error never repeats the token.
 func (r *envReader) token(name, text, prefix, where string, needed bool) Secret {
 	if text == "" {
 		if needed {

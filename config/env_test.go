@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Tokens of the right format. Slack never issued any of them.
+// Tokens in the right format, which Slack never issued.
 const (
 	botToken = "xoxb-1-hush-bot"
 	appToken = "xapp-1-hush-app"
@@ -60,7 +60,8 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// The key and heads of the audit are beside the store, or where the variables say. Syslog can be reached in four ways.
+// The files with the audit's key and heads are beside the store, unless variables name other paths. Syslog can be
+// reached in four ways.
 func TestEnvAudit(t *testing.T) {
 	for _, c := range []struct{ key, heads, syslog, want string }{
 		{"", "", "", "state.db.audit-key state.db.heads "},

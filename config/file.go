@@ -13,20 +13,20 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// File is a parsed policy file: its values, with their positions in the file.
+// File is a parsed policy file. File has the values, and their positions in the file.
 type File struct {
 	Name   string
 	Policy *approvers.Policy
-	// Servers are the MCP servers, in the order of the file.
+	// Servers lists the MCP servers, in the order of the file.
 	Servers []Server
-	// HTTP are the tools that make one HTTP request. OpenAPI are the files whose operations become tools. Both are in
-	// the order of the file.
+	// HTTP lists the tools that make one HTTP request. OpenAPI lists the files whose operations become tools. Both
+	// lists are in the order of the file.
 	HTTP    []Endpoint
 	OpenAPI []OpenAPI
 
 	// Document has the position of each value.
 	Document *yamldoc.Document
-	// Conditions are the rules' conditions by path, such as tools.issue_refund.rules[0].when.
+	// Conditions has the conditions of rules by their paths, such as tools.issue_refund.rules[0].when.
 	Conditions map[string]*condition.Compiled
 }
 
@@ -88,7 +88,7 @@ func plainCause(err error) string {
 }
 
 // ParsePolicy parses a policy file's content. name is the file's name in problems. If values have errors, ParsePolicy
-// also returns a File with the values that could be read; only the names in it are useful.
+// also returns a File with the values that could be read. Only the names in this File are useful.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}

@@ -99,7 +99,7 @@ func readFixture(v yamldoc.Value) Fixture {
 	return x
 }
 
-// readClientOf reads the keys of a call that a client makes.
+// readClientOf reads the keys of a fixture that are about a client's call.
 func readClientOf(f yamldoc.Fields, x *Fixture) {
 	x.Client, _ = f.Free("client", "a client's name")
 	if mode, ok := f.Choice("mode", callerModes); ok {

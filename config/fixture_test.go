@@ -96,7 +96,7 @@ func TestFixtureProblems(t *testing.T) {
 	}
 }
 
-// A few lines of aliases that would expand to more than fits into memory are refused quickly.
+// A few lines of aliases can expand to more data than fits into memory. Such a file is refused quickly.
 func TestFixtureBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("- tool: x\n  args:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -114,7 +114,7 @@ func TestFixtureBomb(t *testing.T) {
 	}
 }
 
-// Arguments written as JSON, which is also YAML, stay the same JSON.
+// Arguments can be written as JSON, because JSON is also YAML. The arguments stay the same JSON.
 func TestFixtureArgumentsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := map[string]any{"args": jsonValue(t, 3)}

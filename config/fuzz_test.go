@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// FuzzParsePolicy checks that any file is either refused with problems that have a position in the file, or gives a
-// policy with which check, report and planning work without a panic.
+// FuzzParsePolicy checks that any file is refused with problems, or gives a policy. Each problem has a position in the
+// file. With the policy, check, report and planning work without a panic.
 func FuzzParsePolicy(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "check/testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -72,8 +72,8 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// FuzzParseFixtures checks that any file is either refused with problems that have a position in the file, or gives
-// fixtures that can be replayed.
+// FuzzParseFixtures checks that any file is refused with problems, or gives fixtures that can be replayed. Each problem
+// has a position in the file.
 func FuzzParseFixtures(f *testing.F) {
 	for _, seed := range []string{
 		"- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}\n",

@@ -11,7 +11,7 @@ import (
 
 var outsides = []string{string(approvers.OutsideWaits), string(approvers.OutsideEscalates)}
 
-// readHours reads a role's working hours: time zone, days, start and end. A nil result means that they are invalid.
+// readHours reads a role's working hours: time zone, days, start and end. If the hours are invalid, the result is nil.
 func readHours(v yamldoc.Value) *approvers.Hours {
 	h := &approvers.Hours{Days: [7]bool{1: true, 2: true, 3: true, 4: true, 5: true}, Outside: approvers.OutsideWaits}
 	f := v.Fields("zone", "days", "from", "to", "holidays", "outside")

@@ -26,13 +26,13 @@ type Endpoint struct {
 	Result      Result
 	Timeout     time.Duration
 	Effect      approvers.Effect
-	// IdempotencyKey is the header for the execution's id; empty: none.
+	// IdempotencyKey is the header for the execution's id. If IdempotencyKey is empty, the id is not sent.
 	IdempotencyKey string
 	Allow          []string // permitted private networks and hosts
 	MaxResult      int      // bytes of text for the model
 }
 
-// Header is a request header. Its value may contain arguments and environment variables.
+// Header is a request header. The value of a header may contain arguments and environment variables.
 type Header struct {
 	Name  string
 	Value Template
@@ -76,7 +76,7 @@ var (
 	fieldName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 )
 
-// ownHeaders are headers that the policy can't set, because the HTTP client sets them or they name the host.
+// ownHeaders lists headers that the policy can't set, because the HTTP client sets them or because they name the host.
 var ownHeaders = []string{
 	"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
@@ -147,8 +147,8 @@ func readEndpoint(e yamldoc.Entry) Endpoint {
 	return t
 }
 
-// usualBody returns the default body format: JSON, if the method writes and some arguments are neither in the address
-// nor in a header.
+// usualBody returns the default body format. The default is JSON if the method writes and some arguments are neither in
+// the address nor in a header.
 func (t Endpoint) usualBody() BodyKind {
 	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON
@@ -213,7 +213,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	}
 }
 
-// readDescribed reads the description of a tool that the model gets.
+// readDescribed reads the description of a tool for the model.
 func readDescribed(f yamldoc.Fields, key string) string {
 	v, ok := f[key]
 	if !ok {
@@ -226,7 +226,7 @@ func readDescribed(f yamldoc.Fields, key string) string {
 	return text
 }
 
-// readHeaders reads request headers. Their values may contain arguments if the tool has any.
+// readHeaders reads request headers. The values may contain arguments if the tool has arguments.
 func readHeaders(v yamldoc.Value, arguments bool) []Header {
 	var out []Header
 	for _, e := range v.Entries(`a mapping, such as Authorization: "Bearer ${API_TOKEN}"`) {
@@ -280,7 +280,7 @@ func readHeaderName(v yamldoc.Value, others []Header) string {
 	return name
 }
 
-// readSchema reads the JSON Schema of the arguments. It is compiled later, at registration.
+// readSchema reads the JSON Schema of the arguments. The schema is compiled later, at registration.
 func readSchema(v yamldoc.Value) json.RawMessage {
 	const like = "a JSON Schema, such as {type: object, properties: {place: {type: string}}, required: [place]}"
 	if _, text := v.Word(); !text && !v.IsMapping() {

@@ -31,8 +31,8 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. It accepts only templates whose URL can be parsed and has the same host, whatever
-// values are filled in.
+// readAddress reads a URL template. readAddress accepts only templates whose URL can be parsed and has the same host
+// for all values.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
 	if !ok {
@@ -79,8 +79,8 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first of some characters in its text. If after is not zero, it skips a scheme
-// such as https:// at the beginning; after is the length of the longest scheme.
+// cutTemplate splits a template at the first of some characters in its text. If after is not zero, cutTemplate skips a
+// scheme such as https:// at the beginning. after is the length of the longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {
@@ -161,8 +161,8 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether data is sent to the address without encryption. It returns false if the host comes from
-// the environment, because the host is not known here.
+// unencrypted reports whether data is sent to the address without encryption. The function returns false if the host
+// comes from the environment, because the host is not known here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

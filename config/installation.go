@@ -10,8 +10,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Limits on retention. There is a minimum because data younger than a day may still be in use, and a maximum because
-// Slack's calendar ends within a hundred years.
+// Limits on retention. There is a minimum, because data younger than a day may still be in use. There is a maximum,
+// because Slack's calendar ends within a hundred years.
 const (
 	oneDay     = 24 * time.Hour
 	oneYear    = 365 * oneDay
@@ -43,7 +43,7 @@ const (
 	mostPosted  = oneDay
 )
 
-// readAuditPost reads where to post signed heads of the history.
+// readAuditPost reads the channel in which signed heads of the history are posted.
 func readAuditPost(v yamldoc.Value) approvers.AuditPost {
 	p := approvers.AuditPost{Every: postsEvery}
 	f := v.Fields("channel", "every")

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Exposed reports whether users other than the one who runs this process can use a file with a private key. Kubernetes
-// gives a secret to a process that is not root as a file of root's that the process's group can read: such a file is not
-// exposed.
+// Exposed reports whether other users than the user of this process can read a file with a private key. If a process
+// does not run as root, Kubernetes gives it a secret as a file that root owns and that the process's group can read.
+// Such a file does not count as exposed.
 func Exposed(info fs.FileInfo) bool {
 	others := info.Mode().Perm() & 0o077
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == 0 && os.Geteuid() != 0 {

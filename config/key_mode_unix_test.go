@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// file is a file with a mode and an owner.
+// file describes a file by its mode and its owner.
 type file struct {
 	mode  fs.FileMode
 	owner uint32
@@ -23,7 +23,7 @@ func (f file) ModTime() time.Time { return time.Time{} }
 func (f file) IsDir() bool        { return false }
 func (f file) Sys() any           { return &syscall.Stat_t{Uid: f.owner} }
 
-// The group may read a key only if the key is root's, and the process is not root's.
+// The group may read a key file only if root owns the file and the process does not run as root.
 func TestExposed(t *testing.T) {
 	byRoot := os.Geteuid() == 0
 	for f, want := range map[file]bool{

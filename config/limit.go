@@ -34,7 +34,8 @@ func readLimit(v yamldoc.Value) (approvers.Limit, bool) {
 	return readLimitOr(v, "would let nothing run by itself", "write confirm: true instead")
 }
 
-// readLimitOr reads a limit. nothing explains what a zero limit would mean, and instead what to write.
+// readLimitOr reads a limit. nothing is a text that explains what a zero limit would mean, and instead is a text that
+// says what to write.
 func readLimitOr(v yamldoc.Value, nothing, instead string) (approvers.Limit, bool) {
 	const hint = "write a count per minute, hour or day, such as 10/min, 5/h or 3/d"
 	if n, ok := v.Integer(); ok {

@@ -20,8 +20,8 @@ type OpenAPI struct {
 	Operations []string // operations that become tools, by operationId or generated name; empty: all
 	Bare       bool     // the tools' names are the operations' names, without the API's name in front
 	Timeout    time.Duration
-	// Effects are the effects of a second run, by operation. By default, an operation that only reads is read-only, and
-	// all others are unprotected, or idempotent if there is an IdempotencyKey.
+	// Effects are the effects of a second run, by operation. By default, an operation that only reads is read-only.
+	// Every other operation is idempotent if there is an IdempotencyKey, and otherwise unprotected.
 	Effects        map[string]approvers.Effect
 	IdempotencyKey string // the header for the execution's id; empty: none
 	Allow          []string

@@ -116,8 +116,8 @@ func readDefaults(v yamldoc.Value) approvers.Defaults {
 // unpinnedBlock is the word in the policy file that stands for the default.
 const unpinnedBlock = "block"
 
-// readUnknownTool reads the settings for tools that the policy does not name. Their arguments are unknown, so there are
-// no rules and no template.
+// readUnknownTool reads the settings for tools that the policy does not name. The arguments of such tools are unknown,
+// so there are no rules and no template.
 func readUnknownTool(v yamldoc.Value, t approvers.ToolPolicy) approvers.ToolPolicy {
 	f := v.Fields("risk", "confirm", "preview", "stages")
 	readRiskKey(f, "risk", &t.Risk)

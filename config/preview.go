@@ -9,7 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// readPreview reads a preview: a template, true for a preview without text, or the tool that makes the preview.
+// readPreview reads the key preview. The value of the key is a template, true for a preview without text, or the tool
+// that makes the preview.
 func readPreview(v yamldoc.Value) (show bool, p approvers.Preview) {
 	switch {
 	case v.IsBool():

@@ -10,8 +10,8 @@ import (
 	"countersign/config"
 )
 
-// TestPrompts checks that the prompts for people are read unchanged, and that prompts which Slack would not show are
-// reported with their position.
+// TestPrompts checks that suggested prompts are read unchanged. A prompt that Slack would not show is reported with its
+// position.
 func TestPrompts(t *testing.T) {
 	f := parse(t, `
 version: 1

@@ -58,7 +58,7 @@ func readRole(e yamldoc.Entry) approvers.Role {
 	return role
 }
 
-// needs are hints for the required keys of an approver.
+// needs has hints for the required keys of an approver.
 var needs = map[string]string{
 	"members":     `add who they are: members: [U0001, "@support", jo@example.com]`,
 	"max_risk":    "add how risky a call they may allow: max_risk: low, medium, high or critical",
@@ -90,7 +90,8 @@ func readCards(v yamldoc.Value) string {
 	return text
 }
 
-// readSharedChannels reads the channels in which cards are allowed although they are shared with other organisations.
+// readSharedChannels reads the channels in which cards are allowed although the channels are shared with other
+// organisations.
 func readSharedChannels(v yamldoc.Value) []string {
 	var out []string
 	items, _ := v.List(`["#supplier-desk"]`)

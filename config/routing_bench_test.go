@@ -15,8 +15,8 @@ import (
 // size is the size of a policy.
 type size struct{ tools, approvers int }
 
-// manyRules is the number of rules of the called tool. Routing such a call in a policy of the size large must take less
-// than 100 µs.
+// manyRules is the number of rules of the called tool. Routing a call of this tool in a policy of the size large must
+// take less than 100 µs.
 const manyRules = 100
 
 var (
@@ -24,7 +24,7 @@ var (
 	small = size{tools: 10, approvers: 10}
 )
 
-// threeTools are a tool with rules, one without, and one with a stage for a user group.
+// threeTools has three tools: one with rules, one without rules, and one with a stage for a user group.
 var threeTools = sync.OnceValues(func() (*config.File, error) {
 	var b strings.Builder
 	b.WriteString("version: 1\ntools:\n  ruled: {risk: high, confirm: true, rules: [")
@@ -36,8 +36,8 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy returns a policy of the given size. It has the tools of threeTools, which all approvers may approve, and
-// other tools. One approver in ten may approve all tools.
+// sizedPolicy returns a policy of the given size. The policy has the tools of threeTools, which all approvers may
+// approve, and other tools. One approver in ten may approve all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
 	file, err := threeTools()
@@ -107,9 +107,10 @@ func BenchmarkRouting(b *testing.B) {
 	}
 }
 
-// TestRoutingDoesNotGrow compares routing in a large policy with routing in a small one, in alternating rounds: a
-// thousand times as many tools and a hundred times as many approvers must make no difference. It compares the fastest
-// of many tries, because other work on the machine affects the fastest one least.
+// TestRoutingDoesNotGrow compares routing in a large policy with routing in a small policy, in alternating rounds. The
+// large policy has a thousand times as many tools and a hundred times as many approvers. The size of the policy must
+// make no difference. The test compares the fastest of many tries, because other work on the machine affects the
+// fastest try least.
 func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {
@@ -131,8 +132,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules compares the plan of a call with many rules with the evaluation of the rules
-// alone, in alternating rounds.
+// TestRoutingTakesLittleMoreThanItsRules compares two times, in alternating rounds: the time to plan a call with many
+// rules, and the time to evaluate only the rules.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)

@@ -12,7 +12,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// fileSuffix is the end of the name of a variable that names a file with a secret, as Docker's images have it.
+// fileSuffix is the suffix of a variable that names a file with a secret. Docker's official images use the same suffix.
 const fileSuffix = "_FILE"
 
 // maxSecretFile is the maximum size in bytes of a file with a secret.
@@ -24,8 +24,8 @@ type secretFiles struct {
 	problems yamldoc.Problems  // with warnings
 }
 
-// read returns the value of a secret: the variable's own, or the content of the file that the variable's companion
-// names.
+// read returns the value of a secret. This is the value of the secret's variable, or the content of the file that the
+// variable with the suffix _FILE names.
 func (f *secretFiles) read(name, value string) string {
 	companion := name + fileSuffix
 	path := os.Getenv(companion)
@@ -55,8 +55,8 @@ func (f *secretFiles) say(s yamldoc.Severity, variable, message, hint string) {
 	f.problems = append(f.problems, yamldoc.Problem{Variable: variable, Message: message, Hint: hint, Severity: s})
 }
 
-// ReadSecretFile reads a file that contains one secret. It removes one line end from the end of the content. The error
-// never contains the content.
+// ReadSecretFile reads a file that contains one secret. ReadSecretFile removes one line end from the end of the
+// content. The error never contains the content.
 func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -86,8 +86,8 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, it returns
-// the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
+// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, Lookup
+// returns the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {
 		return value, true

@@ -12,7 +12,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server. It has either a command or a URL. Env, URL, Headers and OAuth may contain environment
+// Server is an MCP server. Server has either a command or a URL. Env, URL, Headers and OAuth may contain environment
 // variables: see [Expand].
 type Server struct {
 	Name    string
@@ -32,7 +32,8 @@ type Server struct {
 	Effects          map[string]approvers.Effect // effects of a second run, by the server's name for the tool
 }
 
-// OAuth configures the client credentials grant, a sign-in without a person. The secret is sent only to the issuer.
+// OAuth configures the client credentials grant, which is a sign-in without a person. The secret is sent only to the
+// issuer.
 type OAuth struct {
 	Issuer       string
 	ClientID     string

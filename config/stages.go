@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// maxQuorum limits a stage's quorum, because more people than that can't decide within an hour.
+// maxQuorum limits a stage's quorum, because more people can't decide within an hour.
 const maxQuorum = 100
 
 // readStages reads a sequence of stages: role names, or mappings.
@@ -90,8 +90,8 @@ func readStage(v yamldoc.Value) (approvers.Stage, bool) {
 	return s, v.ProblemCount() == before && f.Readable()
 }
 
-// readStagePeople reads the people of a stage: the people of one role, of several roles or of a user group, or only
-// those people of the roles who are in the group.
+// readStagePeople reads the people of a stage. The people of a stage are the people of one role, of several roles or of
+// a user group. If a stage has roles and a group, they are only the people of the roles who are in the group.
 func readStagePeople(v yamldoc.Value, f yamldoc.Fields, s *approvers.Stage) {
 	one, hasOne := f["approver"]
 	several, hasSeveral := f["approvers"]

@@ -29,8 +29,8 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 		e.Wrong("the risk is missing", "add risk: low, medium, high or critical")
 	}
 	readStagesKey(f, "stages", &t.Stages)
-	// Without confirm, the careful default applies: the tool's calls wait if its risk is high or above or if it has
-	// stages.
+	// Without the key confirm, the careful default applies: the tool's calls wait if its risk is high or above, or if
+	// it has stages.
 	t.Confirm = t.Risk >= approvers.High || len(t.Stages) > 0
 	f.Flag("confirm", &t.Confirm)
 	if v, ok := f["preview"]; ok {
@@ -85,7 +85,7 @@ func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	return out
 }
 
-// What happens to an approved call over MCP whose caller has left.
+// The possible treatments of an approved MCP call whose caller has left.
 const (
 	callerLeftWait = "wait"
 	callerLeftRun  = "run"

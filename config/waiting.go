@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// none is the value that package approvers uses for an explicit zero. There, zero itself means that the default
-	// applies.
+	// none is the value that package approvers uses for an explicit zero. In package approvers, zero itself means that
+	// the default applies.
 	none          = -1
 	mostReminders = 100
 	mostRepeats   = 20
 )
 
-// clockKeys are the keys that say how long a call waits and who is notified while it waits. The defaults and each tool
-// can have them.
+// clockKeys are the keys that say how long a call waits and who is notified while it waits. Both the defaults and each
+// tool can have these keys.
 var clockKeys = []string{"expires_after", "escalate_after", "run_within", "remind_after", "reminders", "repeat", "on_expiry"}
 
 var outcomesOfSilence = []string{string(approvers.ExpiryRejects), string(approvers.ExpiryEscalates)}
@@ -65,7 +65,7 @@ func readRemindAfter(v yamldoc.Value, to *time.Duration) {
 	}
 }
 
-// readTimes reads a number of repetitions. An explicit zero differs from a missing value.
+// readTimes reads a number of repetitions. An explicit zero has another meaning than a missing value.
 func readTimes(f yamldoc.Fields, key string, to *int, most int) {
 	v, ok := f[key]
 	if !ok {

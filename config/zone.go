@@ -9,13 +9,13 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// zoneNames are the names of time zones that are suggested: those of the time zone database with a place in them, and
-// UTC.
+// zoneNames lists the time zones that are suggested. The suggestions are UTC, and the time zones of the database whose
+// names contain a place.
 //
 //go:embed zones.txt
 var zoneNames string
 
-// readZone reads the name of a time zone. A nil result means that the name is invalid, which was reported.
+// readZone reads the name of a time zone. If the result is nil, the name is invalid, and readZone has reported that.
 func readZone(v yamldoc.Value) *time.Location {
 	text, ok := v.Text("a time zone such as Europe/Berlin")
 	if !ok {
@@ -29,7 +29,7 @@ func readZone(v yamldoc.Value) *time.Location {
 	return zone
 }
 
-// nearestZone suggests a zone by its place, or otherwise by its whole name.
+// nearestZone suggests a zone by the place in its name or, if that fails, by its whole name.
 func nearestZone(written string) string {
 	names := strings.Fields(zoneNames)
 	place := strings.ReplaceAll(yamldoc.FoldName(written), " ", "_")

@@ -1,6 +1,6 @@
 package store
 
-// Head is a signed statement about the journal's contents at one time.
+// Head is a signed statement about the contents of the journal at one moment.
 type Head struct {
 	Number uint64 // from 1, without gaps
 	Size   uint64 // number of leaves it covers, more than the previous head

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// When several processes ("replicas") work on one store, each piece of pending work is owned by one of them. Work is
+// Several processes ("replicas") can work on one store. Each piece of pending work then belongs to one replica. Work is
 // divided into a fixed number of shares. A replica handles the timers of the shares that it has claimed. Every
-// transaction of a handler checks the claim, so a replica that has lost a claim can't write, even if it has not noticed
+// transaction of a handler checks the claim. So a replica that has lost a claim can't write, even if it has not noticed
 // the loss yet.
 
-// ShareCount is the number of shares. It never changes, because replicas of different versions work side by side.
+// ShareCount is the number of shares. ShareCount never changes, because replicas of different versions work side by
+// side.
 const ShareCount = 64
 
 // Shares is a set of shares, which are numbered from 0.
@@ -30,7 +31,7 @@ func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
 func (s Shares) With(share int) Shares { return s | 1<<share }
 
 // Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, Lane
-// decides; if Lane is empty too, Ref decides.
+// decides. If Lane is also empty, Ref decides.
 func (t Timer) Share() int {
 	by := t.Ref
 	switch {
@@ -49,8 +50,8 @@ func (t Timer) Share() int {
 	return int(sum[0]) % ShareCount
 }
 
-// Claim is the exclusive right of one replica to do some work: the timers of a share, or a job that only one replica
-// may do.
+// Claim is the exclusive right of one replica to do some work. The work is the timers of a share, or a job that only
+// one replica may do.
 type Claim struct {
 	Name  string
 	Owner string // the replica's id
@@ -67,7 +68,8 @@ var ErrFenced = errors.New("store: another replica has taken over this work")
 // claimsKey is the context key of claims.
 type claimsKey struct{}
 
-// WithClaims returns a context in which Update fails with ErrFenced unless the replica still has the claims.
+// WithClaims returns a context with claims. In this context, Update fails with ErrFenced unless the replica still has
+// the claims.
 func WithClaims(ctx context.Context, claims ...Claim) context.Context {
 	return context.WithValue(ctx, claimsKey{}, claims)
 }
@@ -82,32 +84,35 @@ func ClaimsOf(ctx context.Context) []Claim {
 type Replica interface {
 	// Shares returns the shares whose work may begin now.
 	Shares() Shares
-	// Enter begins work under a claim; ok is false if the replica may not. inner carries the claim, and is cancelled
-	// with the cause ErrFenced when the replica has lost the claim, or may have lost it. leave must be called when the
-	// work has ended.
+	// Enter begins work under a claim. If the replica may not begin work under this claim, ok is false. inner is a
+	// context that has the claim. inner is cancelled with the cause ErrFenced when the replica has lost the claim, or
+	// may have lost it. The caller must call leave when the work has ended.
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
 	// Changed returns a channel that is closed when Shares changes.
 	Changed() <-chan struct{}
-	// Since returns the time, by its own clock, at which the replica got a share; ok is false if it does not have the
-	// share.
+	// Since returns the time at which the replica got a share, by the replica's own clock. If the replica does not have
+	// the share, ok is false.
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, at least 1.
 	Alive() int
-	// Hears returns since when the replica has received the notices of others without a break; zero: it receives none now.
+	// Hears returns the time since which the replica has received the notices of other replicas without a break. If the
+	// replica receives no notices now, the time is zero.
 	Hears() time.Time
-	// Tell sends a notice to the other replicas. It does not wait for them, and a notice may be lost.
+	// Tell sends a notice to the other replicas. Tell does not wait until the notice arrives, and the notice may be
+	// lost.
 	Tell(n Notice)
 	// Notices returns the notices of the other replicas.
 	Notices() <-chan Notice
 }
 
-// Notice says what a replica has just committed, so that the others see it before they next read the store.
+// Notice says what a replica has just committed, so that the other replicas know about the change before they next read
+// the store.
 type Notice struct {
 	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
 	News   []string             `json:"news,omitempty"`   // other events, as strings that the sender chooses
 }
 
-// Merge adds another notice.
+// Merge adds another notice to a notice.
 func (n *Notice) Merge(other Notice) {
 	if n.Timers == nil && len(other.Timers) > 0 {
 		n.Timers = map[TimerKind]Shares{}
@@ -118,8 +123,8 @@ func (n *Notice) Merge(other Notice) {
 	n.News = append(n.News, other.News...)
 }
 
-// Alone is the Replica of a process that is the only one on its store. It has every claim, and claims need not be
-// checked.
+// Alone is the Replica of a process that is the only one on its store. Such a process has every claim, and its claims
+// need not be checked.
 type Alone struct{}
 
 // IsAlone reports whether a replica is the only process on its store.
@@ -139,7 +144,7 @@ func (Alone) Enter(ctx context.Context, _ string) (inner context.Context, leave 
 // Changed returns a channel that is never closed.
 func (Alone) Changed() <-chan struct{} { return nil }
 
-// Since returns the zero time: the process has had every share since it started.
+// Since returns the zero time, because the process has had every share since it started.
 func (Alone) Since(int) (since time.Time, ok bool) { return time.Time{}, true }
 
 // Alive returns 1.
@@ -151,5 +156,5 @@ func (Alone) Hears() time.Time { return time.Time{} }
 // Tell does nothing.
 func (Alone) Tell(Notice) {}
 
-// Notices returns a channel that nothing is sent on.
+// Notices returns a channel on which no notice is ever sent.
 func (Alone) Notices() <-chan Notice { return nil }

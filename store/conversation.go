@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one Slack thread with the agent, a run of messages at the top level of a direct message, or the one
-// request of a caller.
+// Conversation is one of three things: a Slack thread with the agent; a series of messages at the top level of a direct
+// message; or a single request of a caller.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
@@ -28,7 +28,7 @@ type Conversation struct {
 	Caller *CallerRequest `json:"caller,omitempty"` // nil: a conversation in Slack
 }
 
-// CallerRequest is what a caller sent with its request, besides the call.
+// CallerRequest holds the data that a caller sent with its request, in addition to the call.
 type CallerRequest struct {
 	Caller  approvers.Caller `json:"caller"`
 	Request string           `json:"request"` // the id that the caller has: of the call and, if people were asked, of the first request
@@ -37,8 +37,8 @@ type CallerRequest struct {
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 
-	// Repeatable marks a request without a key: the identical call of the caller is a repetition of it until its result
-	// was delivered.
+	// Repeatable marks a request without a key. Until the result of the request was delivered, an identical call of the
+	// caller counts as a repetition of this request.
 	Repeatable bool      `json:"repeatable,omitempty"`
 	Delivered  time.Time `json:"delivered,omitzero"` // when its last state was sent to the caller; zero: not yet
 }
@@ -80,8 +80,8 @@ type Message struct {
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
 	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written; nil: it was read in time
-	// MessageEdit records an edit or deletion in Slack after the model received the message; nil: none. Text stays
-	// the text that the model received.
+	// MessageEdit records an edit or deletion in Slack after the model received the message. If there was no such
+	// change, MessageEdit is nil. Text stays the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 

@@ -40,7 +40,7 @@ const (
 	PartJournal        Part = "journal"
 )
 
-// Row is one row of a store in a form that every backend reads and writes.
+// Row is one row of a store, in a form that every backend can read and write.
 type Row struct {
 	Part    Part
 	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
@@ -53,24 +53,24 @@ type Row struct {
 
 // Contents is a store that can be copied.
 type Contents interface {
-	// EachRow calls fn with every row of one snapshot, in the order of the parts. Within a part, rows come in the order
-	// of creation if the contract lists them in that order, and otherwise in the order of their keys. The order is
-	// therefore the same in every backend. A row's bytes are valid until fn returns. A damaged row is an error.
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. If the contract lists the rows of a
+	// part in the order of creation, EachRow uses this order. Otherwise the rows come in the order of their keys. So
+	// the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is an error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 
-// Filling is a new store while it is being filled. Others can open the store only when it is complete.
+// Filling is a new store while it is being filled. Other processes can open the store only when it is complete.
 type Filling interface {
 	Contents
-	// Put writes the next row. Rows come in the order of EachRow. Rows that an interrupted copy has already written are
-	// compared with those, and not written again; if they differ, Put returns ErrChanged.
+	// Put writes the next row. Rows come in the order of EachRow. An interrupted copy may have written some of the rows
+	// already. Put compares such rows, and does not write them again. If a row differs, Put returns ErrChanged.
 	Put(ctx context.Context, row Row) error
 	// Written returns how many rows an interrupted copy has already written.
 	Written() int
 }
 
-// Mark says how far a copy has come: the number of rows that are written, and a hash over them. The zero value is the
-// beginning. A backend writes the mark together with the rows.
+// Mark says how far a copy has come. Mark has the number of rows that are written, and a hash over these rows. The zero
+// value is the beginning. A backend writes the mark together with the rows.
 type Mark struct {
 	Rows int
 	Sum  string
@@ -79,7 +79,7 @@ type Mark struct {
 // String returns a mark as a backend stores it.
 func (m Mark) String() string { return fmt.Sprintf("%d %s", m.Rows, m.Sum) }
 
-// ParseMark reads what String returned.
+// ParseMark reads a mark that String has written.
 func ParseMark(s string) (m Mark, err error) {
 	if _, err := fmt.Sscanf(s, "%d %s", &m.Rows, &m.Sum); err != nil {
 		return Mark{}, fmt.Errorf("store: %q does not say how far the copy has come: %w", s, err)
@@ -87,18 +87,18 @@ func ParseMark(s string) (m Mark, err error) {
 	return m, nil
 }
 
-// Position follows the rows of a copy, which may continue an interrupted one.
+// Position follows the rows of a copy. The copy may continue an interrupted copy.
 type Position struct {
 	from Mark
 	rows int
 	sum  hash.Hash
 }
 
-// StartAt returns the position of a copy that continues at a mark. The rows come from the first one again.
+// StartAt returns the position of a copy that continues at a mark. The rows come again from the first row.
 func StartAt(from Mark) *Position { return &Position{from: from, sum: sha256.New()} }
 
-// Next counts a row, and reports whether it has to be written. If the rows up to the mark are not those that were
-// written, it returns ErrChanged.
+// Next counts a row, and reports whether it has to be written. If the rows up to the mark are not the rows that were
+// written before, Next returns ErrChanged.
 func (p *Position) Next(row Row) (write bool, err error) {
 	p.rows++
 	p.sum.Write(row.bytes())
@@ -128,8 +128,9 @@ type Copied struct {
 	Rows int
 }
 
-// CopyRows copies every row, then reads all rows from the copy and compares them. It calls progress after each row,
-// with the number of rows of the row's part so far. It calls done when all rows are copied, before the comparison.
+// CopyRows copies every row, then reads all rows from the copy and compares them. After each row, CopyRows calls
+// progress with the number of rows of the row's part so far. When all rows are copied, CopyRows calls done before it
+// begins the comparison.
 func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally
 	err := from.EachRow(ctx, func(row Row) error {
@@ -169,7 +170,7 @@ type tally struct {
 	sums  []hash.Hash
 }
 
-// add adds a row, and returns the count of its part.
+// add adds a row to the tally, and returns the number of rows of the row's part.
 func (t *tally) add(row Row) Copied {
 	last := len(t.parts) - 1
 	if last < 0 || t.parts[last].Part != row.Part {
@@ -198,7 +199,7 @@ func (t *tally) differs(from tally) error {
 	return nil
 }
 
-// bytes encodes everything in a row: different rows have different bytes.
+// bytes encodes all fields of a row. Different rows have different bytes.
 func (row Row) bytes() (b []byte) {
 	text := func(s string) {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
@@ -249,8 +250,8 @@ func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
 
-// Relocatable is a backend whose data can be moved without its knowledge, such as a database that is copied or restored
-// from a dump.
+// Relocatable is a backend whose data can be moved without the backend's knowledge. An example is a database that is
+// copied or restored from a dump.
 type Relocatable interface {
 	// Relocated reports whether the data was moved since the store was made, or since the last Settle.
 	Relocated(ctx context.Context) (bool, error)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Damage is a row, or a part of the file, that does not match what was written.
+// Damage is a row, or a part of the file, whose contents are not the contents that were written.
 type Damage struct {
 	Bucket string // the bucket it is in
 	Key    string // the row's key in readable form; empty: the damage is not in a single row
@@ -17,8 +17,8 @@ type Damage struct {
 	Mended bool // the row was rebuilt from other stored data
 }
 
-// WhyLost is the reason for a record of the history that was lost before the store was salvaged. Such a loss has been
-// dealt with: reading the record is an error, but the record does not count as damage of the store.
+// WhyLost is the reason for a record of the history that was lost before the store was salvaged. Reading such a record
+// is an error, but the record does not count as damage of the store.
 const WhyLost = "it was lost before the store was salvaged"
 
 func (d Damage) String() string {
@@ -28,7 +28,7 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s, row %s: %s", d.Bucket, d.Key, d.Why)
 }
 
-// DamagedError is an ErrDamaged about one row. Everything else stays readable.
+// DamagedError is an ErrDamaged about one row. All other rows stay readable.
 type DamagedError struct{ Damage }
 
 func (e *DamagedError) Error() string { return "store: a row is damaged: " + e.String() }
@@ -38,21 +38,21 @@ func (e *DamagedError) Unwrap() error { return ErrDamaged }
 
 // Inspected is a backend that detects damage.
 type Inspected interface {
-	// Damage lists known, unresolved damage.
+	// Damage lists the known damage that is not resolved yet.
 	Damage() []Damage
-	// Inspect reads everything that is stored and records the damage it finds. It works slowly enough not to slow down
-	// other callers of the store.
+	// Inspect reads everything that is stored and records the damage it finds. Inspect works slowly, so that it does
+	// not slow down other callers of the store.
 	Inspect(ctx context.Context) error
-	// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the
-	// store.
+	// OnDamage registers a function that is called with each damage, including damage that was found earlier. fn must
+	// not use the store.
 	OnDamage(fn func(Damage))
 }
 
-// mostDamages limits how many damaged rows are remembered. A store with more should be replaced.
+// mostDamages limits how many damaged rows are remembered. A store with more damaged rows should be replaced.
 const mostDamages = 1000
 
-// Damages collects what a backend knows of its damage. It remembers each damage once, and calls the registered
-// functions with it. The zero value is ready for use.
+// Damages collects what a backend knows of its damage. Damages remembers each damage once, and calls the registered
+// functions with the damage. The zero value is ready for use.
 type Damages struct {
 	mu    sync.Mutex
 	known []Damage
@@ -83,14 +83,14 @@ func (d *Damages) Over(bucket, key string) {
 	d.known = slices.DeleteFunc(d.known, func(k Damage) bool { return k.Bucket == bucket && k.Key == key })
 }
 
-// Damage lists known, unresolved damage.
+// Damage lists the known damage that is not resolved yet.
 func (d *Damages) Damage() []Damage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.known)
 }
 
-// OnDamage registers a function that is called with all damage, found earlier or later.
+// OnDamage registers a function that is called with each damage, including damage that was found earlier.
 func (d *Damages) OnDamage(fn func(Damage)) {
 	d.mu.Lock()
 	known := slices.Clone(d.known)
@@ -101,8 +101,8 @@ func (d *Damages) OnDamage(fn func(Damage)) {
 	}
 }
 
-// DamageOf lists what is damaged in a store, and what was repaired since it was opened. Both are empty if the backend
-// does not detect damage.
+// DamageOf lists the damaged rows of a store, and the rows that were repaired since the store was opened. If the
+// backend does not detect damage, both lists are empty.
 func DamageOf(s Store) (damaged, mended []Damage) {
 	in, ok := s.(Inspected)
 	if !ok {
@@ -118,12 +118,12 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 	return damaged, mended
 }
 
-// SetAside is the part of a transaction that moves a damaged row out of the way. Only backends that store rows
-// themselves implement it.
+// SetAside is the part of a transaction that removes a damaged row from normal use. Only backends that store rows
+// themselves implement SetAside.
 type SetAside interface {
-	// SetAside moves the damaged record with an id, and its index rows, to a place that nothing reads, so that the
-	// record can be written again. A sound or missing record stays as it is; done reports whether the record was moved.
-	// of lists the keys under which indexes listed the record: the conversation of a turn, execution or request, the
-	// turn of a call, or the place of a conversation.
+	// SetAside moves the damaged record with an id, and its index rows, to a place that the program never reads. After
+	// that, the record can be written again. A sound or missing record stays as it is. done reports whether the record
+	// was moved. of lists the keys under which indexes listed the record. Such a key is the conversation of a turn, an
+	// execution or a request, the turn of a call, or the place of a conversation.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

@@ -26,7 +26,7 @@ var (
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
 	// ErrIncomplete says that a copy into the store was interrupted, so it is not complete.
 	ErrIncomplete = errors.New("store: it is an incomplete copy")
-	// ErrChanged says that an interrupted copy can't be continued, because the original is not as it was.
+	// ErrChanged says that an interrupted copy can't be continued, because the original has changed in the meantime.
 	ErrChanged = errors.New("store: the interrupted copy is not of this original, or the original has changed since")
 	// ErrFull says that the disk is full. Reads still work, and writes work again once space is freed.
 	ErrFull = errors.New("store: the disk is full")
@@ -43,7 +43,7 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }
 
-// IgnoreNotFound returns nil for ErrNotFound, and other errors unchanged.
+// IgnoreNotFound returns nil for ErrNotFound. IgnoreNotFound returns other errors unchanged.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil

@@ -8,7 +8,8 @@ import (
 )
 
 // File is a non-text part of a run's result, such as an image or a document, or the full text of a result that was
-// truncated for the model. It is written once, in the transaction that ends the run; its bytes are stored separately.
+// truncated for the model. A file is written once, in the transaction that ends the run. The bytes of the file are
+// stored separately.
 type File struct {
 	Execution string    `json:"execution"`
 	Index     int       `json:"index"` // from 0, in the order in which the run attached them

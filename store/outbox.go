@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// OutboxKind says what an outbox message shows, which decides the function that renders it.
+// OutboxKind says what an outbox message shows. The kind decides which function renders the message.
 type OutboxKind string
 
 // The kinds of outbox message, and the meaning of Ref for each.
@@ -74,7 +74,7 @@ const (
 // Ranks are all ranks.
 var Ranks = []Rank{RankFirst, RankPlain, RankAnswer, RankLast}
 
-// Timer returns the kind of timer that delivers messages of the rank.
+// Timer returns the kind of the timers that deliver messages of the rank.
 func (r Rank) Timer() TimerKind {
 	switch r {
 	case RankFirst:
@@ -132,7 +132,7 @@ type Leftover struct {
 	Cause   string    `json:"cause"` // Slack's last reason
 }
 
-// Home is the state of a person's Home tab.
+// Home is the state of the Home tab of one person.
 type Home struct {
 	At       time.Time  `json:"at"`              // last opened
 	Idle     bool       `json:"rests,omitempty"` // not opened for a while, so shown without buttons until it is opened again
@@ -156,7 +156,8 @@ func (h Home) Page(part string) int {
 	return 0
 }
 
-// Rendering is one posted version of an outbox message. It is kept so that people can see later what was shown.
+// Rendering is one posted version of an outbox message. A rendering is kept so that people can see later what Slack
+// showed.
 type Rendering struct {
 	OutboxMessage string    `json:"surface"`
 	Post          uint64    `json:"post"`            // from 1, rising
@@ -166,7 +167,7 @@ type Rendering struct {
 	At            time.Time `json:"at"`
 }
 
-// Shown is one request as shown by a rendering.
+// Shown says how a rendering showed one request.
 type Shown struct {
 	Request string    `json:"request"`
 	Digest  string    `json:"digest"`          // of the shown execution
@@ -174,7 +175,7 @@ type Shown struct {
 	Since   time.Time `json:"since,omitzero"`  // when the outbox message first showed this digest
 }
 
-// Of returns how a rendering showed a request; zero if it did not.
+// Of returns how a rendering showed a request. If the rendering did not show the request, Of returns the zero Shown.
 func (r Rendering) Of(request string) Shown {
 	for _, s := range r.Shows {
 		if s.Request == request {

@@ -13,14 +13,14 @@ type Store interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs the closure over one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
-	// Check verifies the backend's consistency and every audit chain. It reads everything, so it is for tests and
+	// Check verifies the backend's consistency and every audit chain. Check reads all rows, so it is for tests and
 	// operators.
 	Check(ctx context.Context) error
 	// Close waits for running transactions and releases the store.
 	Close() error
 }
 
-// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound; a list
+// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound. A list
 // without records is empty.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
@@ -29,8 +29,8 @@ type Reader interface {
 	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
 	// messages, the oldest first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is not older than the time, in the order of the last
-	// messages, the oldest first.
+	// ConversationsSince lists conversations whose last message is as old as the time, or newer. The order is the order
+	// of the last messages, the oldest first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given Seq.
 	Messages(conversation string, after uint64) ([]Message, error)
@@ -57,15 +57,15 @@ type Reader interface {
 	Elicitations(execution string) ([]approvers.Elicitation, error)
 	// Files lists the files of an execution by Index, without their bytes.
 	Files(execution string) ([]File, error)
-	// FileData returns the bytes of a file. The caller may keep them.
+	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)
 	// CounterSum returns the sum of the counters of a key after a time.
 	CounterSum(key string, after time.Time) (int, error)
 
 	// Grant reads a grant in any state.
 	Grant(id string) (approvers.Grant, error)
-	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, it lists the
-	// grants of all tools.
+	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, OpenGrants lists
+	// the grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
 
 	// Absence reads a person's absence. A past absence stays until the next one replaces it.
@@ -80,8 +80,8 @@ type Reader interface {
 	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
-	// TimersIn is like Timers, but lists only the timers of the given shares and, if until is not zero, only timers due
-	// by then.
+	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
+	// the timers that are due by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -97,30 +97,32 @@ type Reader interface {
 	// Renderings lists the posted versions of an outbox message by Post.
 	Renderings(message string) ([]Rendering, error)
 
-	// Audit lists a chain's records by Seq. It skips damaged ones and returns a *DamagedError for each, joined.
+	// Audit lists a chain's records by Seq. Audit skips damaged records, and returns a *DamagedError for each damaged
+	// record, joined.
 	Audit(chain string) ([]approvers.AuditRecord, error)
 	// AuditHead returns a chain's last record, or ErrNotFound if the chain does not exist.
 	AuditHead(chain string) (approvers.AuditRecord, error)
-	// AuditChains lists the ids of chains in ascending order, after the given one.
+	// AuditChains lists the ids of chains in ascending order, after the given id.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
-	// AuditRow returns a record as stored, without its payload. It returns damaged records too.
+	// AuditRow returns a record as stored, without its payload. AuditRow returns damaged records too.
 	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
 	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows are
 	// included, so that tampering can be found. The bytes passed to fn are valid until the transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
-	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended, in the order of
-	// the commits, and within a transaction in the order of the appends. With several writers, a backend may reorder
-	// entries until a head covers them.
+	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended. The entries are
+	// in the order of the commits and, within a transaction, in the order of the appends. With several writers, a
+	// backend may reorder entries until a head covers them.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
 	// LastHead returns the newest head, or ErrNotFound if there is none.
 	LastHead() (Head, error)
-	// Heads lists heads by Number, starting after the given one.
+	// Heads lists heads by Number, starting after the given Number.
 	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
 
-	// Policy reads which policy and pins are in force. The call is cheap, because it does not read their content.
+	// Policy reads which policy and pins are in force. The call is cheap, because it does not read the content of the
+	// policy.
 	Policy() (Policy, error)
 	// PolicyContent returns the content that was passed to the last PutPolicy. The caller may keep the slice.
 	PolicyContent() ([]byte, error)
@@ -162,7 +164,7 @@ type Tx interface {
 	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
-	// ClearTimer removes a timer. It returns no error if the timer does not exist.
+	// ClearTimer removes a timer. ClearTimer returns no error if the timer does not exist.
 	ClearTimer(kind TimerKind, ref string) error
 
 	PutInbox(Inbox) error
@@ -173,18 +175,18 @@ type Tx interface {
 	// PutRendering writes a posted version. If the version exists already, the error is ErrConflict.
 	PutRendering(Rendering) error
 	// EraseRenderings deletes the posted versions of an outbox message whose Post is less than below, and returns their
-	// number. If below is 0, it deletes all of them.
+	// number. If below is 0, EraseRenderings deletes all posted versions.
 	EraseRenderings(message string, below uint64) (int, error)
 
-	// AppendAudit writes a linked record and its payload (nil: none). If the record does not follow the chain's head,
-	// the error is ErrConflict.
+	// AppendAudit writes a linked record and its payload. If the payload is nil, the record has no payload. If the
+	// record does not follow the chain's head, the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
-	// ErasePayloads deletes payloads of a chain and returns their Seqs. It deletes the payloads of the records in only,
-	// or all if only is empty. The records and their hashes stay. The caller records the erasure in the audit: see
-	// approvers.Erasure.
+	// ErasePayloads deletes payloads of a chain and returns their Seqs. ErasePayloads deletes the payloads of the
+	// records in only, or all if only is empty. The records and their hashes stay. The caller records the erasure in
+	// the audit: see approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
-	// PruneChain deletes a chain's records and payloads, and returns the number of records. Their journal entries
-	// stay. The caller records the pruning in the audit: see approvers.Pruning.
+	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the
+	// records stay. The caller records the pruning in the audit: see approvers.Pruning.
 	PruneChain(chain string) (records int, err error)
 	// PutHead writes the next head, which covers the first Size entries of the journal. If the head does not follow the
 	// last one, the error is ErrConflict. A head that covers more entries than exist is refused.

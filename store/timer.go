@@ -38,17 +38,18 @@ const (
 	TimerShowLast   TimerKind = "show_last"
 )
 
-// ShowTimers are the kinds of timer that deliver outbox messages, in order of rank.
+// ShowTimers lists the kinds of timer that deliver outbox messages, in order of rank.
 var ShowTimers = []TimerKind{TimerShowFirst, TimerShow, TimerShowAnswer, TimerShowLast}
 
-// TimerKinds are all kinds of timer.
+// TimerKinds lists all kinds of timer.
 var TimerKinds = append([]TimerKind{
 	TimerInbox, TimerThink, TimerRun, TimerExpire, TimerEscalate, TimerRemind, TimerAvailability, TimerAway,
 	TimerModelQuestion, TimerElicit, TimerPreview, TimerLeave, TimerOutcome, TimerWebhook, TimerGrant, TimerPause, TimerChannel, TimerHome, TimerHomes,
 	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 
-// Timer is a row with a deadline. There is at most one for each Kind and Ref; setting it again replaces it.
+// Timer is a row with a deadline. There is at most one timer for each Kind and Ref. Setting a timer again replaces the
+// earlier timer.
 type Timer struct {
 	Kind  TimerKind `json:"kind"`
 	Ref   string    `json:"ref"`
@@ -59,7 +60,8 @@ type Timer struct {
 	// handles all timers with the same affinity. If Affinity is empty, Lane is used instead; if Lane is empty too, Ref
 	// is used.
 	Affinity string `json:"affinity,omitempty"`
-	// PutOff is the time at which the timer was last postponed; zero: never. Due is the time to which it was postponed.
+	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
+	// is the time to which it was postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
 
@@ -86,7 +88,7 @@ type Inbox struct {
 	Deferred   *Deferral `json:"deferred,omitempty"` // set if the row waits until Slack says who sent the message; nil: it does not wait
 }
 
-// Deferral says why a delivery can't be handled yet. Its timer tries again.
+// Deferral says why a delivery can't be handled yet. The delivery's timer tries again.
 type Deferral struct {
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"` // Slack's reason

@@ -12,7 +12,7 @@ import (
 // Outcome is how a call of a server's tool ended.
 type Outcome string
 
-// The outcomes. The values are those of the metric's label.
+// The outcomes. The metric uses these values as a label.
 const (
 	Answered Outcome = "answered"
 	Failed   Outcome = "failed"  // nothing was done

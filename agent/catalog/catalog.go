@@ -23,10 +23,10 @@ import (
 type Config struct {
 	// Registry has the compiled-in tools. If nil, these are the built-in ones.
 	Registry *agent.Registry
-	// Own are servers of this program. They are connected before the bot starts, and exempt from pins. A server of the
-	// policy with the same name is not connected.
+	// Own lists the servers that are part of this program. These servers are connected before the bot starts, and need
+	// no pins. If the policy names a server with the same name, the policy's server is not connected.
 	Own []config.Server
-	// OwnTools are those tools of Own that are known before the servers list them.
+	// OwnTools lists the tools of Own that are known before the servers list their tools.
 	OwnTools []check.Tool
 	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
@@ -38,7 +38,7 @@ type Config struct {
 	leftOut func(LeftOut) // receives each problem of a definition; may be nil
 }
 
-// Catalog holds all tools that the bot can call, and the policy in force. It is safe for concurrent use.
+// Catalog holds all tools that the bot can call, and the policy in force. Catalog is safe for concurrent use.
 type Catalog struct {
 	*agent.Registry
 	config Config
@@ -81,11 +81,11 @@ func New(c Config) (*Catalog, error) {
 	}, nil
 }
 
-// Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection. From
-// then on the pinned tools are known, whether the servers are reachable or not. load is the id of the stored change of
-// the policy; empty: the policy is not stored. If the policy or its pins can't be used, the previous ones stay in
-// force. Until Adopt returns, [Catalog.Policy] carries the id of no stored change, because the tools are partly those
-// of the old policy and partly those of the new one.
+// Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
+// After Adopt, the pinned tools are known even if the servers can't be reached. load is the id of the policy's stored
+// change, or "" if the policy is not stored. If the policy or its pins can't be used, the previous ones stay in force.
+// Until Adopt returns, the policy of [Catalog.Policy] has no such id, because some tools still belong to the old
+// policy.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -104,14 +104,14 @@ func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	return nil
 }
 
-// Stored sets the id of the stored change by which the policy came into force.
+// Stored sets the id of the stored change that put the policy into force.
 func (c *Catalog) Stored(load string) {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
 	c.active.load(load)
 }
 
-// want sets the sources to keep connected, and their pins. If it fails, nothing changes.
+// want sets the sources to keep connected, and their pins. If want fails, the sources do not change.
 func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	all := declare(file, lock, config.Lookup)
 	if errs := faults(all); len(errs) > 0 {
@@ -165,8 +165,8 @@ func (c *Catalog) IsOwn(source string) bool {
 	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
 }
 
-// Known returns those tools of a policy not yet in force that are known without contacting a server. lockName is the
-// lock file's name in errors.
+// Known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
+// lockName is the name of the lock file in error messages.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {
@@ -184,9 +184,9 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 // serversFirst is how long Begin waits for the policy's servers. A slower server joins later.
 const serversFirst = 2 * time.Second
 
-// Begin connects the servers, and keeps them connected until the returned function is called, which disconnects them
-// and waits for their end. The end of ctx does not disconnect them, so that current runs can finish. Before it returns,
-// Begin waits a short time for the servers' lists of tools.
+// Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
+// they have ended. The end of ctx does not disconnect the servers, so that current runs can finish. Begin waits a short
+// time before it returns, for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -202,7 +202,7 @@ func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	}
 }
 
-// keep connects and drops servers when the wanted servers change. When ctx ends, it drops all servers.
+// keep connects and drops servers when the wanted servers change. When ctx ends, the function drops all servers.
 func (c *Catalog) keep(ctx context.Context) {
 	for {
 		select {
@@ -253,7 +253,7 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects servers in parallel and waits for their end. It returns their names.
+// drop disconnects servers in parallel, waits until they have ended, and returns their names.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection
@@ -304,7 +304,7 @@ func (c *Catalog) offer(server string, tools []agent.Tool) {
 	}
 }
 
-// leftOut reports a problem of a server's list, such as a definition that is not offered.
+// leftOut reports a problem in a server's list of tools, such as a tool with an invalid definition.
 func (c *Catalog) leftOut(server, problem string) {
 	if c.config.leftOut != nil {
 		c.config.leftOut(LeftOut{Source: server, Reason: problem})
@@ -337,7 +337,8 @@ func (c *Catalog) Servers() []mcp.Status {
 	return out
 }
 
-// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without them.
+// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without these
+// servers.
 func (c *Catalog) Reachable(context.Context) error {
 	var down []string
 	for _, s := range c.Servers() {

@@ -53,8 +53,8 @@ func TestFollowsThePolicy(t *testing.T) {
 	f.until("nothing is left", func() bool { return f.names() == "" && len(f.Servers()) == 0 })
 }
 
-// A server that is down does not delay the start. It is reported to the operator, and its tools are added when it is
-// up.
+// A server that is down does not delay the start. The server is reported to the operator. Its tools are added when the
+// server is up.
 func TestWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "search")
@@ -105,7 +105,8 @@ func TestCountsCalls(t *testing.T) {
 	}
 }
 
-// When the bot is asked to stop, current runs can finish: the servers are disconnected only when they have ended.
+// When the bot is asked to stop, current runs can finish. The servers are disconnected only after these runs have
+// ended.
 func TestOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -125,8 +126,8 @@ func TestOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// The tools that are pinned beside the policy are known before the server is connected, and offline. A server of the
-// program itself needs no pins, and takes precedence over a server of the policy with the same name.
+// The pinned tools are known before the server is connected, and also offline. A server that is part of the program
+// needs no pins. Such a server takes precedence over a server of the policy with the same name.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")
@@ -185,8 +186,8 @@ func TestPins(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Tools that the policy itself declares are available immediately, need no pin, and change with the policy. A tool
-// whose secret is missing is refused, and the error names the secret.
+// Tools that the policy itself declares are available immediately, need no pin, and change with the policy. If the
+// secret of a tool is missing, the tool is refused, and the error names the secret.
 func TestDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +234,7 @@ func TestDeclaredSourceGoes(t *testing.T) {
 	}
 }
 
-// A refused policy leaves the tools of the current one unchanged, even if only a part of it is wrong.
+// A refused policy does not change the tools of the current policy, even if only a part of the refused policy is wrong.
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	f := openFixture(t, "")
@@ -266,8 +267,8 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	}
 }
 
-// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s, without the servers' own time;
-// the limit in this test is higher because the machine may be busy.
+// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s, without the servers' own time.
+// The limit in this test is higher, because the machine may be busy.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	const bound = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 	"countersign/config/check"
 )
 
-// Content is the content of all files on which it depends which calls may run.
+// Content is the content of all files that decide which calls may run.
 type Content struct {
 	Policy Files  `json:"policy"`
 	Pins   []byte `json:"pins"` // the lock file; nil: there is none
@@ -45,7 +45,7 @@ func (f Files) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// PinsDigest identifies the pins; empty: there are none.
+// PinsDigest identifies the pins. If there are no pins, PinsDigest is empty.
 func (c Content) PinsDigest() string {
 	if c.Pins == nil {
 		return ""
@@ -80,7 +80,7 @@ func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	return file, lock, nil
 }
 
-// Reader reads the files of a policy repeatedly. It parses the policy file only if the file has changed.
+// Reader reads the files of a policy repeatedly. Reader parses the policy file only if the file has changed.
 type Reader struct {
 	Path string // of the policy file
 
@@ -88,8 +88,8 @@ type Reader struct {
 	apis []config.OpenAPI
 }
 
-// Policy reads the policy file and the OpenAPI files that it names. It returns an error only if the policy file can't
-// be read.
+// Policy reads the policy file and the OpenAPI files that it names. Policy returns an error only if the policy file
+// can't be read.
 func (r *Reader) Policy() (Files, error) {
 	data, err := config.ReadFile(r.Path)
 	if err != nil {
@@ -120,8 +120,8 @@ func (r *Reader) With(policy []byte) Files {
 	return out
 }
 
-// Pins reads the lock file beside the policy file; nil: there is none, or the policy is compiled in. The error is
-// [LockError].
+// Pins reads the lock file beside the policy file. If there is no lock file, or the policy is compiled in, Pins returns
+// nil. The error is [LockError].
 func (r *Reader) Pins() ([]byte, error) {
 	if r.Path == "" {
 		return nil, nil

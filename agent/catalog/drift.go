@@ -11,7 +11,7 @@ import (
 	"countersign/agent/pins"
 )
 
-// driftReporter logs each tool that differs from its pin, once.
+// driftReporter logs each tool that differs from its pin, but only once.
 type driftReporter struct {
 	tools *agent.Registry
 	log   *slog.Logger
@@ -24,7 +24,7 @@ type driftReporter struct {
 // prints the whole change.
 const loggedLines = 12
 
-// ReportDrift logs the tools that newly differ from their pins, and those that no longer differ.
+// ReportDrift logs the tools that newly differ from their pins, and the tools that no longer differ.
 func (c *Catalog) ReportDrift() { c.drift.report() }
 
 func (d *driftReporter) report() {
@@ -62,7 +62,7 @@ func (d *driftReporter) report() {
 	d.reported = now
 }
 
-// firstOf returns the first n lines, followed by a line with the number of omitted ones.
+// firstOf returns the first n lines, and one more line with the number of omitted lines.
 func firstOf(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines

@@ -26,7 +26,7 @@ import (
 // patience limits how long a failing test waits on a busy machine. A passing test never waits that long.
 const patience = testkit.Patience
 
-// testServer is an MCP server over HTTP whose tools a test describes. It counts its handshakes.
+// testServer is an MCP server over HTTP whose tools a test describes. testServer counts its handshakes.
 type testServer struct {
 	*httptest.Server
 	mcp *mcp.Server

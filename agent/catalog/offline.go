@@ -27,10 +27,10 @@ func builtIn() (*agent.Registry, error) {
 	return r, nil
 }
 
-// Offline returns the tools of a policy that are known without contacting a server: the built-in ones, those that the
-// policy declares, and those that the lock file pins. path is the policy file's path; it is empty for a built-in
+// Offline returns the tools of a policy that are known without contacting a server: built-in tools, tools that the
+// policy declares, and tools that the lock file pins. path is the path of the policy file. path is empty for a built-in
 // policy, which has no lock file. The error is [yamldoc.Problems] if sources of the policy can't be used, and
-// [LockError] if the lock file can't.
+// [LockError] if the lock file can't be used.
 func Offline(file *config.File, path string) (*agent.Registry, error) {
 	lock, err := ReadLock(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	return OfflineWith(file, lock, pins.Beside(path))
 }
 
-// OfflineWith is Offline with pins that were read already. lockName is the pins' file name in errors.
+// OfflineWith is like Offline, but gets the pins from its caller. lockName is the name of the lock file in errors.
 func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Registry, error) {
 	r, err := builtIn()
 	if err != nil {
@@ -69,11 +69,12 @@ func Described(tools *agent.Registry) []check.Tool {
 // httpSource is the source of the tools in the policy's http section. No server can have this name.
 const httpSource = "the policy's http section"
 
-// apiPrefix and an OpenAPI file's name in the policy form the source of the file's tools. No server's name begins with
+// The source of an OpenAPI file's tools is apiPrefix and the file's name in the policy. No server's name begins with
 // this prefix.
 const apiPrefix = "openapi."
 
-// declared are the tools of a source that needs no server: the policy file's http section, or an OpenAPI file.
+// declared has the tools of a source that needs no server. The source is the http section of the policy file, or an
+// OpenAPI file.
 type declared struct {
 	source string
 	tools  []agent.Tool
@@ -95,8 +96,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools. If the http section has errors, it registers none of that section's tools. It
-// returns all problems of the sources.
+// register registers declared tools. If the http section has errors, the function registers none of that section's
+// tools. The function returns all problems of the sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {

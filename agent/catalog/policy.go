@@ -26,7 +26,7 @@ const changing = "changing"
 // store puts a policy into force.
 func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
 
-// loaded returns the Load of the policy; empty: the policy is not stored, or there is none.
+// loaded returns the Load of the policy. If the policy is not stored, or there is no policy, the Load is empty.
 func (a *activePolicy) loaded() string {
 	if now := a.at.Load(); now != nil {
 		return now.policy.Load
@@ -46,7 +46,7 @@ func (a *activePolicy) load(load string) {
 }
 
 // Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has read a tool
-// before, the returned policy is combined with that version of the tool or a later one.
+// before, the returned policy is combined with that version of the tool or with a later version.
 func (c *Catalog) Policy() *approvers.Policy {
 	a := &c.active
 	for {
@@ -74,8 +74,9 @@ func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
 	return p.With(overlay(p, all))
 }
 
-// overlay returns what the tools add to a policy: the risks that trusted sources claim for tools that the policy does
-// not name, and the list of tools that count as unknown because they differ from their pins.
+// overlay returns the additions of the tools to a policy. The additions are the risks that trusted sources claim for
+// tools that the policy does not name. The additions also include the list of tools that count as unknown because they
+// differ from their pins.
 func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
 	for _, t := range tools {

@@ -32,7 +32,8 @@ type LeftOut struct {
 	Reason string
 }
 
-// reachWithin is how long Examine waits for servers. It is long because npx may first have to download a program.
+// reachWithin is how long Examine waits for servers. The time is long, because npx may first have to download a
+// program.
 const reachWithin = 90 * time.Second
 
 // Examine connects to a policy's servers and reports on their current tools. A server that does not answer in time is
@@ -86,7 +87,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	return nil
 }
 
-// ExamineOffline reports on those tools of a policy that are known without contacting a server.
+// ExamineOffline reports on the tools of a policy that are known without contacting a server.
 func ExamineOffline(file *config.File, path string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {
@@ -126,11 +127,11 @@ func (r *Report) Sources() (out []string) {
 	return out
 }
 
-// NameInPolicy returns the name of a source in the policy.
+// NameInPolicy returns the name that a source has in the policy.
 func NameInPolicy(source string) string { return strings.TrimPrefix(source, apiPrefix) }
 
-// isFrom reports whether a source has a name. The name is written as in the policy or as in Tool.Source. An empty name
-// matches every source.
+// isFrom reports whether a name names a source. The name may be in the form of the policy or in the form of
+// Tool.Source. An empty name matches every source.
 func isFrom(source, name string) bool {
 	return name == "" || source == name || source == apiPrefix+name
 }
@@ -182,8 +183,8 @@ func (r *Report) Refusal(t agent.Status) string {
 	return ""
 }
 
-// Obsolete returns the names of the tools whose pins are not needed any more. These are the given tools whose source is
-// reachable but no longer offers them, and all pinned tools whose source the policy does not name.
+// Obsolete returns the names of the tools whose pins are no longer needed. Obsolete returns the given tools whose
+// source is reachable but no longer offers them, and all pinned tools whose source the policy does not name.
 func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	for _, t := range tools {
 		if t.State == pins.Gone && r.Refusal(t) == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // A report contains the tools of servers that answer, the pins of the other servers, and the definitions that can't
-// become tools. Write replaces the lock file only if it is still the one that was read.
+// become tools. Write replaces the lock file only if the file has not changed since it was read.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "send", "look")

@@ -18,14 +18,14 @@ import (
 // NewKey returns an idempotency key for a call that has no id of its own.
 func NewKey() string { return rand.Text() }
 
-// Hash returns the SHA-256 of arguments, as the gateway writes it.
+// Hash returns the SHA-256 of arguments, in the form that the gateway uses.
 func Hash(args []byte) string {
 	sum := sha256.Sum256(args)
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask stores a request, or finds the one that was stored with the same key. mode is "decide" or "execute". It does not
-// wait for people.
+// Ask stores a request, or finds the request that was stored with the same key. mode is "decide" or "execute". Ask does
+// not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)
 	if err != nil {
@@ -59,7 +59,7 @@ func (call Call) body(mode string) ([]byte, error) {
 	return append(append(append(rest[:len(rest)-1:len(rest)-1], `,"args":`...), args...), '}'), nil
 }
 
-// checked refuses an answer that would be taken for something else.
+// checked returns an error if an answer of the gateway is not a request.
 func (r *Request) checked() (*Request, error) {
 	if r.ID == "" || r.Status == "" || r.ArgsSHA256 == "" {
 		return nil, &AnswerError{"the gateway's answer is not a request; is the address that of a gateway?"}
@@ -67,7 +67,7 @@ func (r *Request) checked() (*Request, error) {
 	return r, nil
 }
 
-// Get reads a request. It waits up to the given time, at most 55 seconds, until the request no longer waits for people.
+// Get reads a request. If the request waits for people, Get waits up to the given time, but at most 55 seconds.
 func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Request, error) {
 	seconds := int(min(max(wait, 0), longestWait) / time.Second)
 	path := "/v1/requests/" + url.PathEscape(id)
@@ -82,8 +82,9 @@ func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Reque
 	return r.checked()
 }
 
-// Wait waits until a request is settled: it no longer waits for people, and the gateway is not running it. If ask is not
-// nil, Wait also returns when it is true of the request. If ctx ends first, the error is a [PendingError].
+// Wait waits until a request is settled. A settled request no longer waits for people, and the gateway is not running
+// its call. If ask is not nil, Wait also returns when ask returns true for the request. If ctx ends first, the error is
+// a [PendingError].
 func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool) (*Request, error) {
 	for !r.settled() && (until == nil || !until(r)) {
 		wait := longestWait
@@ -105,7 +106,7 @@ func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool
 	return r, nil
 }
 
-// settled reports whether nothing more will happen without the caller.
+// settled reports whether the request stays as it is until the caller acts.
 func (r *Request) settled() bool {
 	switch r.Status {
 	case Pending:
@@ -116,14 +117,15 @@ func (r *Request) settled() bool {
 	return true
 }
 
-// Approval is a call that may be run now, once, with these arguments.
+// Approval is the permission to run a call now, once, with these arguments.
 type Approval struct {
 	*Request
 	Args json.RawMessage
 }
 
 // Decide asks about a call that the caller runs itself, waits for the decision, and claims the approval. The same key
-// finds the same request. Only if the error is nil may the tool be run, with the arguments of the approval.
+// finds the same request. The caller may run the tool only if the error is nil, and only with the arguments of the
+// approval.
 func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, error) {
 	r, err := c.Ask(ctx, key, "decide", call)
 	if err != nil {
@@ -142,8 +144,8 @@ func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, 
 	return &Approval{r, args}, nil
 }
 
-// Approved returns the arguments that may be run after a claim: those that were asked about, or those that an approver
-// put in their place. Otherwise the error is a [Refusal], or says why the answer can't be trusted.
+// Approved returns the arguments that may be run after a claim: the original arguments, or those of an approver's edit.
+// If there are no such arguments, the error is a [Refusal], or it says why the answer can't be trusted.
 func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	if r.Status != Approved {
 		return nil, &Refusal{r}
@@ -158,8 +160,8 @@ func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	return args, nil
 }
 
-// Execute lets Countersign run a call, and waits for the result. Whatever the result is, the error is nil; see the
-// request's status.
+// Execute lets Countersign run a call, and waits for the result. The error is nil even if the call was rejected or
+// failed; the request's status has the result.
 func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, error) {
 	r, err := c.Ask(ctx, key, "execute", call)
 	if err != nil {
@@ -168,7 +170,7 @@ func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, 
 	return c.Wait(ctx, r, nil)
 }
 
-// Claim uses up an approval. It works once.
+// Claim uses up an approval. An approval can be claimed only once.
 func (c *Client) Claim(ctx context.Context, r *Request) (*Request, error) {
 	var claimed Request
 	err := c.do(ctx, exchange{method: http.MethodPost, path: r.path("claim"), body: encode(map[string]string{"args_sha256": r.ArgsSHA256})}, &claimed)
@@ -196,8 +198,8 @@ const (
 	longestReason = 3000
 )
 
-// Report records how a run by the caller ended: [Succeeded], [Failed] or [Unknown], with the result or the reason, which
-// people read. A text that is too long is cut.
+// Report records how a run by the caller ended: [Succeeded], [Failed] or [Unknown]. text is the result or the reason,
+// for people. A text that is too long is cut.
 func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
 	if text != "" {
@@ -206,7 +208,7 @@ func (c *Client) Report(ctx context.Context, id string, status Status, text stri
 	return c.act(ctx, id, "outcome", body, true)
 }
 
-// Withdraw takes a request back. The tool must not be run afterwards.
+// Withdraw withdraws a request. Afterwards, the caller must not run the tool.
 func (c *Client) Withdraw(ctx context.Context, id, reason string) (*Request, error) {
 	body := map[string]string{}
 	if reason != "" {

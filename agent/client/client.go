@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// Client asks one gateway in the name of one caller. Its methods may be called concurrently.
+// Client asks one gateway in the name of one caller. The methods of a Client may be called concurrently.
 type Client struct {
-	// Patience is how long a request is repeated while the gateway can't be reached or can't answer. [New] sets a minute,
-	// in which a gateway restarts.
+	// Patience is how long a request is repeated while the gateway can't be reached or can't answer. [New] sets one
+	// minute, because a gateway restarts within a minute.
 	Patience time.Duration
 
 	address string // without a slash at the end
@@ -36,7 +36,7 @@ const (
 	answerTime    = 30 * time.Second // for all other requests
 )
 
-// New returns a client. address is the gateway's base URL. A token is sent over HTTPS only, except to this machine.
+// New returns a client. address is the gateway's base URL. The token is sent only over HTTPS, except to this machine.
 func New(address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -66,7 +66,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// exchange is one request to the gateway, and how it may be repeated.
+// exchange is one request to the gateway. exchange says how the request may be repeated.
 type exchange struct {
 	method, path string
 	key          string // the idempotency key
@@ -80,8 +80,8 @@ type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
-// do performs an exchange, and decodes the answer into out. It repeats the request as far as the exchange allows, until
-// its patience or ctx ends.
+// do performs an exchange, and decodes the answer into out. The function repeats the request as far as the exchange
+// allows, until its patience or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
 	var failing time.Time // since when
@@ -106,7 +106,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	}
 }
 
-// retry returns whether to repeat an exchange after an error, and when.
+// retry decides whether an exchange is repeated after an error, and after which delay.
 func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	var p *Problem
 	var notSent notSentError
@@ -115,7 +115,8 @@ func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	case err == nil:
 		return 0, false
 	case errors.As(err, &p):
-		// With these, the gateway says that it did nothing. A pause is decided by people, so nobody waits for its end here.
+		// These problems say that the gateway did nothing. A pause lasts until people end it, so the client does not
+		// wait for its end.
 		again := p.Name() == KeyInFlight || p.Name() == Unavailable || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
 		return max(after, p.RetryAfter), again
 	case errors.As(err, &notSent):
@@ -125,7 +126,7 @@ func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	return after, e.repeatable && !errors.As(err, &malformed)
 }
 
-// once performs an exchange one time.
+// once performs an exchange without a repetition.
 func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	within := e.within
 	if within == 0 {
@@ -168,7 +169,8 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	return nil
 }
 
-// unreached describes an error of the transport, without the address that net/http adds: it says nothing new.
+// unreached describes an error of the transport. The function leaves out the address that net/http adds, because the
+// caller knows the address.
 func (c *Client) unreached(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -182,7 +184,8 @@ func (c *Client) unreached(err error) error {
 	return err
 }
 
-// problem reads a problem (RFC 9457). An answer that is none comes from something between here and the gateway.
+// problem reads a problem (RFC 9457). If an error answer is not a problem, it comes from a proxy between the client and
+// the gateway.
 func problem(res *http.Response, body []byte) error {
 	p := &Problem{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "application/problem+json" {

@@ -17,7 +17,7 @@ import (
 	"countersign/internal/testkit/fakegateway"
 )
 
-// start returns a gateway and a client of it that does not wait between repeats for long.
+// start returns a gateway and a client that waits only briefly between its tries.
 func start(t *testing.T) (*fakegateway.Gateway, *client.Client) {
 	t.Helper()
 	g := fakegateway.New(t, "../gateway/openapi.json")
@@ -28,7 +28,7 @@ func start(t *testing.T) (*fakegateway.Gateway, *client.Client) {
 	return g, c
 }
 
-// args are bytes that an encoder would change: spaces, a number that no float holds, characters of HTML.
+// args has bytes that a JSON encoder would change: spaces, a number that a float can't hold, and HTML characters.
 const args = `{ "amount" : 12345678901234567890.10, "note":"<a & b>" }`
 
 var call = client.Call{Tool: "billing.refund", Args: json.RawMessage(args), Accepts: client.All, Summary: "the parcel was lost", State: "s1"}
@@ -78,8 +78,8 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestEdit shows that an edited call is returned with the approver's bytes, and that an edit whose hash is wrong is not
-// claimed.
+// TestEdit shows that the client gets the approver's exact bytes after an edit. TestEdit also shows that the client
+// does not claim an edit with a wrong hash.
 func TestEdit(t *testing.T) {
 	g, c := start(t)
 	g.OnAsk(func(r *fakegateway.Request) { r.Status, r.Edited = "approved", `{"amount":20}` })
@@ -152,7 +152,7 @@ func TestQuestionsEndTheWait(t *testing.T) {
 	}
 }
 
-// TestRepeats shows which requests are repeated after which faults, and how often the gateway sees them.
+// TestRepeats shows after which faults the client repeats a request, and how often the gateway sees the request.
 func TestRepeats(t *testing.T) {
 	fail := map[string]func(http.ResponseWriter){
 		"unavailable": func(w http.ResponseWriter) {
@@ -261,7 +261,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestUnreachable shows that a claim that did not reach the gateway does not count as lost, and that patience ends.
+// TestUnreachable shows that a claim that did not reach the gateway does not count as lost. TestUnreachable also shows
+// that the client gives up in the end.
 func TestUnreachable(t *testing.T) {
 	c, err := client.New("http://127.0.0.1:1", fakegateway.Token)
 	if err != nil {

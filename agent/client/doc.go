@@ -1,5 +1,5 @@
-// Package client asks Countersign's gateway about tool calls, over HTTP. It imports only the standard library, so other
-// programs can use a copy of it.
+// Package client asks Countersign's gateway about tool calls, over HTTP. The package imports only the standard library,
+// so other programs can use a copy of it.
 //
 // A caller that runs its tools itself decides with [Client.Decide], and reports with [Client.Report] how the run ended:
 //
@@ -12,11 +12,12 @@
 //
 // A caller that lets Countersign run the tool uses [Client.Execute].
 //
-// It promises:
+// The package promises:
 //
-//   - Arguments are sent byte for byte, and are compared with the hash that the gateway approved before a claim.
-//   - Requests are repeated only if that can't do anything twice: always for those with an idempotency key, reads,
-//     reports and withdrawals. A claim is repeated only if it did not reach the gateway.
+//   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash that the gateway
+//     approved.
+//   - A request is repeated only if the repetition can't do anything twice. This rule holds for requests with an
+//     idempotency key, reads, reports and withdrawals. A claim is repeated only if it did not reach the gateway.
 //   - If the answer to a claim is lost, the tool counts as not run, and the error is [ErrClaimLost].
 //   - The token never appears in an error, and is never sent to another host.
 package client

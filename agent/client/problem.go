@@ -50,7 +50,7 @@ const (
 
 const problemPrefix = "urn:countersign:problem:"
 
-// Name returns the problem's name, such as [KeyReused], or "" if it is not one of the gateway's.
+// Name returns the problem's name, such as [KeyReused]. If the problem does not come from the gateway, Name returns "".
 func (p *Problem) Name() string {
 	name, ok := strings.CutPrefix(p.Type, problemPrefix)
 	if !ok {
@@ -76,12 +76,12 @@ func Is(err error, name string) bool {
 	return errors.As(err, &p) && p.Name() == name
 }
 
-// AnswerError is the error of an answer that no gateway gives.
+// AnswerError is the error for an answer that can't come from a gateway.
 type AnswerError struct{ text string }
 
 func (e *AnswerError) Error() string { return e.text }
 
-// Refusal is the error of a call that must not be run, because of how its request ended.
+// Refusal is the error for a call that must not be run, because its request ended without an approval.
 type Refusal struct{ Request *Request }
 
 func (r *Refusal) Error() string {
@@ -95,8 +95,8 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// PendingError is the error of a call that nobody decided before the context ended. Asking again with the same key
-// continues to wait.
+// PendingError is the error for a call that nobody decided before the context ended. A new request with the same key
+// continues the wait.
 type PendingError struct {
 	Request *Request
 	Err     error // why the wait ended

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Keys are the public keys that verify receipts, by key id.
+// Keys has the public keys that verify receipts, by key id.
 type Keys map[string]ed25519.PublicKey
 
 // Keys fetches the gateway's public keys.
@@ -26,7 +26,7 @@ func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	return ParseKeys(set)
 }
 
-// ParseKeys reads a JSON Web Key Set. Keys of other kinds are left out.
+// ParseKeys reads a JSON Web Key Set. ParseKeys leaves out keys that can't verify receipts.
 func ParseKeys(set []byte) (Keys, error) {
 	var parsed struct {
 		Keys []struct{ Kty, Crv, X, Kid, Alg, Use string } `json:"keys"`
@@ -51,7 +51,8 @@ func ParseKeys(set []byte) (Keys, error) {
 	return keys, nil
 }
 
-// Receipt is what a gateway signed about an approved call. Whether the approval is used up, only the claim knows.
+// Receipt has the facts about an approved call that a gateway has signed. A receipt does not say whether the approval
+// is used up; only a claim shows that.
 type Receipt struct {
 	Issuer     string   `json:"iss"`
 	Audience   Audience `json:"aud"`
@@ -65,10 +66,10 @@ type Receipt struct {
 	ID         string   `json:"jti"` // of the run; a resource that must act once remembers it until the receipt expires
 }
 
-// Audience is for whom a receipt is: one name, or a list of names.
+// Audience names the intended receivers of a receipt: one name, or a list of names.
 type Audience []string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads one name or a list of names.
 func (a *Audience) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -78,15 +79,15 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(a))
 }
 
-// receiptType is the type that the header of a receipt names, so that no other signed text of the gateway is taken for
-// one.
+// receiptType is the type in the header of a receipt. receiptType prevents that another signed text of the gateway is
+// accepted as a receipt.
 const receiptType = "countersign-receipt+jwt"
 
 // ErrReceipt is the error of a receipt that does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
 
-// Verify checks a receipt: its signature, its audience, its time, and that it is for this tool and exactly these bytes of
-// arguments.
+// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for this
+// tool and exactly these bytes of arguments.
 func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time) (Receipt, error) {
 	var r Receipt
 	invalid := func(why string) (Receipt, error) { return Receipt{}, fmt.Errorf("%w: %s", ErrReceipt, why) }

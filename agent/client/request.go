@@ -9,23 +9,23 @@ import (
 type Call struct {
 	Tool       string
 	Args       json.RawMessage // a JSON object; sent byte for byte
-	Accepts    []string        // what the caller can take back: Approve, Edit, Reject; nil: the gateway's default
+	Accepts    []string        // the decisions that the caller can handle: Approve, Edit, Reject; nil: the gateway's default
 	OnBehalfOf string          // the Slack user for whom the caller acts; it only bars that person from deciding
 	Summary    string          // why, in words that approvers read
 	State      string          // returned unchanged with the request
 }
 
-// What a caller can take back.
+// The decisions that a caller can handle; see Call.Accepts.
 const (
 	Approve = "approve"
 	Edit    = "edit"
 	Reject  = "reject"
 )
 
-// All lists everything that a caller can take back.
+// All lists all decisions that a caller can handle.
 var All = []string{Approve, Edit, Reject}
 
-// Status says how far a request is.
+// Status is the state of a request.
 type Status string
 
 // The statuses.
@@ -66,7 +66,7 @@ type Request struct {
 	State       string     `json:"state"`
 }
 
-// Decision says what people, or the policy, decided.
+// Decision is the decision of people, or of the policy.
 type Decision struct {
 	Type      string          `json:"type"`      // Approve, Edit or Reject
 	Automatic bool            `json:"automatic"` // nobody was asked

@@ -17,9 +17,9 @@ import (
 // longestMessage limits one message of MCP, in bytes.
 const longestMessage = 16 << 20
 
-// Stdio serves MCP over a pair of streams, one message on each line, and passes the messages on to the gateway. It
-// returns when in has ended; calls that are held then are left, which withdraws nothing. A call whose
-// connection breaks is sent again, because the gateway makes it once only.
+// Stdio serves MCP over a pair of streams, one message on each line, and passes the messages on to the gateway. Stdio
+// returns at the end of in. Calls that are held at that time are abandoned, but not withdrawn. A call whose connection
+// breaks is sent again. The repetition is safe, because the gateway makes the call only once.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}
@@ -43,12 +43,12 @@ type stdio struct {
 	mu      sync.Mutex // guards everything below, and keeps the lines of out apart
 	out     io.Writer
 	err     error
-	session string // of a client that speaks a version before 2026-07-28
-	version string // that was agreed on then
+	session string // set if the client speaks a version before 2026-07-28
+	version string // the agreed version
 	calls   map[string]context.CancelFunc
 }
 
-// rpcMessage is what is read of a message.
+// rpcMessage has the fields of a message that Stdio reads.
 type rpcMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -94,7 +94,7 @@ func (b *stdio) receive(ctx context.Context, line []byte) {
 		defer b.mu.Unlock()
 		delete(b.calls, string(m.ID))
 	}
-	if m.Method == "initialize" || len(m.ID) == 0 { // what comes after them may need what they change
+	if m.Method == "initialize" || len(m.ID) == 0 { // later messages may depend on them
 		do()
 		return
 	}
@@ -115,8 +115,8 @@ func (b *stdio) print(message []byte) {
 	}
 }
 
-// post sends a message, and prints what comes back. If the gateway can't be reached, or the connection breaks before the
-// answer, it tries again for as long as the client's patience lasts.
+// post sends a message and prints the answer. If the gateway can't be reached, or the connection breaks before the
+// answer, post tries again until the client's time limit.
 func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	pause := 200 * time.Millisecond
 	for since := time.Now(); ; pause = min(2*pause, 10*time.Second) {
@@ -139,7 +139,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	}
 }
 
-// try sends a message once. answered means that there is nothing to repeat.
+// try sends a message once. If answered is true, the message need not be sent again.
 func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.address+"/mcp", bytes.NewReader(line))
 	if err != nil {
@@ -190,7 +190,7 @@ func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bo
 	return true, nil
 }
 
-// events prints the messages of an event stream. The last one is the answer.
+// events prints the messages of an event stream. The last message of the stream is the answer.
 func (b *stdio) events(resp *http.Response, m rpcMessage) (answered bool, err error) {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, longestMessage)

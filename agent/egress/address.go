@@ -11,7 +11,7 @@ type kind struct {
 	byName bool // true: an allow entry may name the host; false: it has to name the address or its network
 }
 
-// metadata is a cloud's metadata service for its machines. Among other things, it gives out the machines' credentials.
+// metadata is a cloud's metadata service for its machines. The service also gives out the machines' credentials.
 const metadata = "the cloud's metadata"
 
 // special lists the networks outside the public internet: IANA's special-purpose registries, and addresses that clouds
@@ -133,7 +133,8 @@ func plainLabel(label string) bool {
 	return label != "" && len(label) <= 63
 }
 
-// looksNumeric reports whether a parser could read the last label as part of an address: decimal or hexadecimal digits.
+// looksNumeric reports whether a parser could read the last label as part of an address. The result is true if the
+// label has only decimal or hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

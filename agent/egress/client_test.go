@@ -57,7 +57,8 @@ func to(location string, status int) http.HandlerFunc {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Headers that may be secret are never sent to another host, even if a later redirect leads back.
+// Headers that may be secret are never sent to another host. This rule holds even if a later redirect leads back to the
+// first host.
 func TestSecretsStayBehind(t *testing.T) {
 	var first *httptest.Server
 	hops := 0
@@ -108,7 +109,7 @@ func TestSecretsStayBehind(t *testing.T) {
 	}
 }
 
-// A write is never turned into a read, and its body only goes to the original host.
+// A request that writes never becomes a request that reads. The body of a request is sent only to the original host.
 func TestRedirectsOfWrites(t *testing.T) {
 	other, otherGot := listening(t, ok)
 	for _, tt := range []struct {

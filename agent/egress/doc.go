@@ -2,10 +2,11 @@
 //
 // Guarantees:
 //
-//   - The address that is checked is the address that is connected. The dialer makes the check after it has resolved
-//     the name and before the socket connects, so a name that later resolves differently can't evade the check.
+//   - The guard checks exactly the address to which the connection is made. The dialer makes the check after it has
+//     resolved the name and before the socket connects, so a name that later resolves differently can't evade the
+//     check.
 //   - Addresses outside the public internet are refused unless an allow entry names them. Such addresses are this
-//     machine, private networks, the cloud's metadata service, and other notations of these.
+//     machine, private networks, the cloud's metadata service, and other notations of these addresses.
 //   - A redirect is a new connection and is checked like the first. Secrets are not sent to another host, and requests
 //     that write are not redirected to another host.
 //   - No proxy, environment variable or file changes the destination of a request.

@@ -27,7 +27,7 @@ const (
 	idleTimeout    = 60 * time.Second
 )
 
-// Guard decides to which addresses connections may be made. It is safe for concurrent use.
+// Guard decides to which addresses connections may be made. Guard is safe for concurrent use.
 type Guard struct {
 	permits  []Permit
 	resolver *net.Resolver              // nil: the system's
@@ -49,22 +49,22 @@ func New(allow ...string) (*Guard, error) {
 
 // Options are the limits of a client.
 type Options struct {
-	// Timeout limits each request with its redirects and the reading of the body. Zero means that only the caller's
-	// context limits them, as streams need.
+	// Timeout limits each request with its redirects and the reading of the body. If Timeout is zero, only the caller's
+	// context limits the request, as streams need.
 	Timeout time.Duration
 	// MaxBody limits the body of each response, in bytes; reading beyond it returns [ErrTooLarge]. Zero means the
 	// constant MaxBody. A negative value means no limit, for streams whose reader sets its own limits.
 	MaxBody int64
 }
 
-// Client returns a client whose connections, including redirects, all go through the guard. It keeps no cookies.
+// Client returns a client whose connections, including redirects, all go through the guard. Client keeps no cookies.
 func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport returns only the transport of such a client. The transport does not follow redirects. A client that uses it
-// and follows redirects sends each of them through the guard, but only [Guard.Client] also removes secrets on
-// redirects.
+// Transport returns the transport of the client that [Guard.Client] returns. The transport does not follow redirects.
+// If another client uses the transport and follows redirects, the guard checks each redirect. Only the client of
+// [Guard.Client] also removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
@@ -82,7 +82,7 @@ func (g *Guard) Transport(o Options) http.RoundTripper {
 	}}
 }
 
-// Reach connects to the host of a URL, and closes the connection. It sends nothing.
+// Reach connects to the host of a URL, and closes the connection. Reach sends nothing.
 func (g *Guard) Reach(ctx context.Context, u *url.URL) error {
 	if err := g.CheckURL(u); err != nil {
 		return err
@@ -163,8 +163,8 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	return &Refused{Host: host, Reason: reason, Permit: at.Addr().String()}
 }
 
-// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. It does
-// not resolve the host. The error is a [Refused].
+// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. CheckURL
+// does not resolve the host. The error is a [Refused].
 func CheckURL(u *url.URL) error {
 	if refused := odd(u); refused != nil {
 		return refused

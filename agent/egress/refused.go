@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Refused reports that a connection or redirect was refused. It contains the host but no other part of the URL, because
-// the other parts may contain secrets.
+// Refused reports that a connection or redirect was refused. Refused contains the host but no other part of the URL,
+// because the other parts may contain secrets.
 type Refused struct {
 	Host   string // as requested
 	Reason string // the problem, as the rest of a sentence
@@ -34,8 +34,8 @@ func (r *Refused) Error() string {
 	return s
 }
 
-// Sentence describes a failed request in one sentence. It omits the URL, which the errors of net/http quote, because
-// the URL may hold secrets.
+// Sentence describes a failed request in one sentence. Sentence omits the URL, which the errors of net/http quote,
+// because the URL may hold secrets.
 func Sentence(err error) string {
 	var (
 		refused  *Refused

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// names is a name server in this process. It returns the answers of a name one after the other, and then repeats the
+// names is a name server in this process. names returns the answers of a name one after the other, and then repeats the
 // last one.
 type names struct {
 	mu      sync.Mutex

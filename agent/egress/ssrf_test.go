@@ -121,7 +121,7 @@ type network struct {
 	names    names
 }
 
-// errNotHere refuses a connection to an address that is not on this machine, before it is made.
+// errNotHere refuses a connection to an address that is not on this machine, before the connection is made.
 var errNotHere = errors.New("the test connects to this machine only")
 
 func newNetwork(t *testing.T) *network {
@@ -204,7 +204,8 @@ func (h *network) client(allow ...string) *http.Client {
 	return c
 }
 
-// naive is a client without the guard. Its dialer reads numbers as the C library does, unlike Go's own resolver.
+// naive is a client without the guard. The dialer of this client reads numbers as the C library does, unlike Go's own
+// resolver.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -219,7 +220,7 @@ func (h *network) naive() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 }
 
-// get sends a request to an address and returns the error; nil means that an answer came.
+// get sends a request to an address and returns the error. If an answer came, the error is nil.
 func get(c *http.Client, address string) error {
 	resp, err := c.Get(address)
 	if err == nil {
@@ -241,7 +242,7 @@ func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	return s.URL, strings.TrimPrefix(s.URL, "http://"), hits
 }
 
-// No notation, name or redirect leads to a connection to this machine, a private network or a cloud's metadata.
+// No notation, name or redirect causes a connection to this machine, a private network or a cloud's metadata service.
 func TestSSRF(t *testing.T) {
 	h := newNetwork(t)
 	away, entry, hits := redirector(t)
@@ -273,8 +274,8 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard each vector connects, which shows that TestSSRF can fail. With an allow entry that names it, each
-// vector in a usual notation connects, too.
+// Without the guard each vector connects, which shows that TestSSRF can fail. With an allow entry that names its
+// address, each vector in a usual notation also connects.
 func TestSSRFWithoutTheGuard(t *testing.T) {
 	h := newNetwork(t)
 	for _, v := range vectors {
@@ -304,7 +305,7 @@ func TestRebinding(t *testing.T) {
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
 	address := h.fill("http://rebinding.example:PORT/")
 
-	// A client that checks a name and then connects to the name is deceived.
+	// A client that checks the name first, and then connects to the name, can be deceived.
 	h.names.set("rebinding.example", public, here)
 	looked, err := h.names.resolver().LookupHost(t.Context(), "rebinding.example")
 	if err != nil || len(looked) != 1 || looked[0] != "93.184.215.14" {
@@ -329,7 +330,7 @@ func TestRebinding(t *testing.T) {
 		t.Error("the second answer was connected to")
 	}
 
-	// If a name has a public and a private address, only the public one is used.
+	// If a name has a public and a private address, only the public address is used.
 	h.names.set("rebinding.example", append(append([]netip.Addr{}, here...), public...))
 	if err := get(c, address); err == nil || h.accepted.Load() != accepted {
 		t.Errorf("of a public and a private address: %v", err)

@@ -54,7 +54,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections that are kept for later requests.
 func (t *transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-// bounded reads a body up to a limit. If the body is longer, it then returns an error.
+// bounded reads a body up to a limit. If the body is longer than the limit, bounded then returns an error.
 type bounded struct {
 	body io.ReadCloser
 	left int64
@@ -79,7 +79,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried are the headers that are sent to another host after a redirect. All other headers may be secrets or, like
+// carried lists the headers that are sent to another host after a redirect. All other headers may be secrets or, like
 // Referer, contain a secret.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
@@ -87,8 +87,8 @@ var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-
 //
 //   - For a request that only reads, up to MaxRedirects redirects are followed. Once the host, port or scheme has
 //     changed, all further requests omit headers that may be secret.
-//   - A request that writes never becomes one that reads: a 301, 302 or 303 is returned to the caller. A 307 or 308
-//     repeats the request, but only to the same host, port and scheme.
+//   - A request that writes never becomes a request that reads. A response with status 301, 302 or 303 is returned to
+//     the caller. A 307 or 308 repeats the request, but only to the same host, port and scheme.
 //   - Redirects from https to http are not followed.
 func follow(next *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]

@@ -45,8 +45,8 @@ func isJSON(kind string) bool {
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// members splits an object into its members, whose values keep their exact bytes. Unknown and repeated names are
-// refused, and so is invalid UTF-8.
+// members splits an object into its members. The values keep their exact bytes. Unknown and repeated names are refused,
+// and so is invalid UTF-8.
 func members(body []byte, known ...string) (map[string]jsontext.Value, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if dec.PeekKind() != '{' {
@@ -84,7 +84,7 @@ func notJSON(err error) error {
 	return malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// fields reads members with given types. It keeps the first error.
+// fields reads the members of an object as given types. The function keeps the first error.
 type fields struct {
 	of  map[string]jsontext.Value
 	err error
@@ -129,7 +129,7 @@ func (f *fields) whole(name string, least, most int) int {
 	return n
 }
 
-// choice reads one of several words. If the member is missing, it is the first word.
+// choice reads a member whose value is one of several words. If the member is missing, choice returns the first word.
 func (f *fields) choice(name string, words ...string) string {
 	if _, ok := f.of[name]; !ok {
 		return words[0]

@@ -12,37 +12,38 @@ import (
 	"countersign/store"
 )
 
-// State is a request as its caller sees it.
+// State is the caller's view of a request.
 type State = state
 
-// Settled reports whether nothing happens any more unless the caller, or people on their own account, do something.
+// Settled reports whether the request stays as it is until the caller or a person acts.
 func (s state) Settled() bool { return s.settled() }
 
 // Over reports whether the request is in its last state.
 func (s state) Over() bool { return s.over() }
 
-// Question is a question of an approver.
+// Question is an approver's question to the caller.
 type Question = question
 
-// The statuses of a request that other doors distinguish.
+// The statuses of a request that package mcpserver distinguishes.
 const (
 	StatusApproved = string(approvers.Approved)
 	StatusRunning  = view.CallerRunning
 )
 
-// The dispositions that other doors need.
+// The dispositions that package mcpserver needs.
 const (
 	Executed  = executed
 	Denied    = denied
 	Uncertain = uncertain
 )
 
-// Handle serves a further address for clients. The error of serve is answered as a problem.
+// Handle adds a handler for one more path that clients can call. If serve returns an error, the client gets it as a
+// problem.
 func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) {
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// Request reads a request of a client: as the client sees it, and the records behind that.
+// Request reads a client's request. Request returns the client's view and the stored records.
 func (g *Gateway) Request(ctx context.Context, client approvers.Client, id string) (State, view.CallerRequest, error) {
 	c, err := g.Views.Caller(ctx, client.Name, id)
 	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
@@ -58,7 +59,8 @@ func (g *Gateway) Request(ctx context.Context, client approvers.Client, id strin
 	return s, c, err
 }
 
-// Wait counts a connection of a client that waits, until end is called. It returns an error if there are too many.
+// Wait counts a waiting connection of a client until end is called. Wait returns an error if the client has too many
+// waiting connections.
 func (g *Gateway) Wait(client string) (end func(), err error) {
 	if err := g.wait.begin(client); err != nil {
 		return nil, err
@@ -66,14 +68,15 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 	return func() { g.wait.end(client) }, nil
 }
 
-// ReadBody reads a request's body as JSON, with the limits that hold for all callers.
+// ReadBody reads a request's body as JSON, within the limits for all callers.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readBody(w, r, false) }
 
-// Extend gives the next part of an answer as much time as an answer without a wait.
+// Extend sets the write deadline again, so that the next part of an answer has as much time as a whole answer without a
+// wait.
 func Extend(w http.ResponseWriter) { extend(w) }
 
-// Explain returns what a caller may know about an error: a sentence, and when another try is worth it (zero: unknown).
-// known is false for an error whose text is not meant for callers.
+// Explain returns a sentence about an error for the caller, and the time after which the caller can try again (zero:
+// unknown). known is false if the error's text is not meant for callers.
 func Explain(err error) (text string, again time.Duration, known bool) {
 	var p problem
 	if !errors.As(err, &p) {
@@ -86,7 +89,7 @@ func Explain(err error) (text string, again time.Duration, known bool) {
 	return text, p.again, p.name != "unavailable"
 }
 
-// upperFirst returns an ASCII sentence with a capital letter at its beginning.
+// upperFirst makes the first letter of an ASCII sentence a capital.
 func upperFirst(s string) string {
 	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
 		return string(s[0]-'a'+'A') + s[1:]

@@ -13,8 +13,8 @@ import (
 	"countersign/approvers"
 )
 
-// A caller gets the arguments of an edit byte by byte, so that the hash of what it got is args_sha256: in an answer, in
-// an event, and in the receipt.
+// A caller gets the arguments of an edit byte by byte, in an answer, in an event and in the receipt. The hash of these
+// bytes is args_sha256.
 func TestEditedArgumentsAreExact(t *testing.T) {
 	for name, args := range map[string]string{
 		"white space":    "{ \"a\" :\t1 ,\r\n\r \"b\":[ 1,\n2 ] }",
@@ -69,7 +69,8 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 	}
 }
 
-// eventData returns the data of a stream with one event, as a browser reads it: a line ends with CR, LF, or both.
+// eventData returns the data of a stream with one event. eventData reads lines as a browser does: a line ends with CR,
+// LF, or both.
 func eventData(stream []byte) []byte {
 	lines := bytes.ReplaceAll(stream, []byte("\r\n"), []byte("\n"))
 	lines = bytes.ReplaceAll(lines, []byte("\r"), []byte("\n"))

@@ -18,7 +18,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements it.
+// Callers has the use cases of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Claim(ctx context.Context, client approvers.Client, id, hash string) error
@@ -30,7 +30,7 @@ type Callers interface {
 	Mend(ctx context.Context, err error) bool
 }
 
-// Views reads the state of requests. *view.Reader implements it.
+// Views reads the state of requests. *view.Reader implements this interface.
 type Views interface {
 	Caller(ctx context.Context, client, id string) (view.CallerRequest, error)
 	ReceiptKeys(ctx context.Context) ([]settings.ReceiptKey, error)
@@ -48,13 +48,14 @@ type Config struct {
 	Policy  func() *approvers.Policy // the policy in force
 	Key     ReceiptKey               // signs receipts
 	Log     *slog.Logger
-	// Resource is the public address of the gateway, which the access tokens of OAuth must be for. Empty: none is taken.
+	// Resource is the public address of the gateway. An OAuth access token must be issued for this address. If Resource
+	// is empty, no access token is accepted.
 	Resource string
 	Now      func() time.Time                               // nil: time.Now
-	Count    func(client, operation string, statusCode int) // counts answers; client is empty if it is not known; nil: nothing is counted
+	Count    func(client, operation string, statusCode int) // counts answers; client is empty if unknown; nil: nothing is counted
 }
 
-// Gateway is the HTTP door. It is safe for concurrent use.
+// Gateway is the HTTP door. Gateway is safe for concurrent use.
 type Gateway struct {
 	Config
 	mux    *http.ServeMux
@@ -63,7 +64,7 @@ type Gateway struct {
 	tokens tokens
 }
 
-// New returns a gateway. It makes the public key of receipts known before it answers anything.
+// New returns a gateway. New stores the public key of receipts before the gateway answers its first request.
 func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -100,7 +101,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.Serv
 // Waiting returns how many connections wait for a change.
 func (g *Gateway) Waiting() int { return g.wait.all() }
 
-// Limits of a request, besides those in openapi.json.
+// Limits of a request that openapi.json does not state.
 const (
 	maxHeader  = 16 << 10
 	maxBody    = 192 << 10        // arguments, summary and state, with escapes
@@ -151,7 +152,7 @@ func (g *Gateway) description(w http.ResponseWriter, _ *http.Request) error {
 	return sent(err)
 }
 
-// errSent means that the answer could not be sent. Nothing more can be sent then.
+// errSent means that the answer could not be sent, and that the connection can't be used any more.
 var errSent = errors.New("the answer could not be sent")
 
 func sent(err error) error {
@@ -161,7 +162,7 @@ func sent(err error) error {
 	return nil
 }
 
-// recorder notes the status of an answer.
+// recorder records the status code of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -181,15 +182,15 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the wrapped writer.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// open serves an address that needs no token.
+// open serves a path for which a client needs no token.
 func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, "", operation, serve) }
 }
 
-// client serves an address for the client that the token belongs to.
+// client serves a path for a client that it identifies by the token.
 func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
@@ -201,8 +202,8 @@ func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http
 	}
 }
 
-// Authenticate returns the client that a request's token belongs to, with the person for whom the token proves that it
-// acts. The error is an answer to the request.
+// Authenticate returns the client to which a request's token belongs. If the token proves that the client acts for a
+// person, the client has that person's id. An error is ready to be sent as the answer.
 func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 	policy, token := g.Policy(), tokenOf(r)
 	if c, ok := policy.ClientOf(token); ok {
@@ -221,7 +222,7 @@ func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 
 var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
 
-// tokenOf returns the token of a request, or "". A request with several tokens has none.
+// tokenOf returns the token of a request, or "". A request with several tokens counts as one without a token.
 func tokenOf(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -238,7 +239,7 @@ func tokenOf(r *http.Request) string {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
 	out := &recorder{ResponseWriter: w}
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // those who wait set it anew; the error means only that there is no deadline
+	_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // a waiting handler sets it again; an error means only that there is no deadline
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	err := serve(out, r)
@@ -246,7 +247,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	switch {
 	case err == nil, errors.Is(err, errSent), out.status != 0:
 	case r.Context().Err() != nil:
-		out.status = 499 // the client has gone; the usual number for that in logs and metrics
+		out.status = 499 // the client has disconnected; logs and metrics use 499 for this
 	default:
 		if !errors.As(err, &p) {
 			p = problemOf(err)
@@ -275,19 +276,20 @@ func (g *Gateway) challenge(r *http.Request) string {
 	return c
 }
 
-// flights are the creations of requests that are under way, by client and key.
+// flights has the requests that are being stored at this moment, by client and key.
 type flights struct {
 	mu sync.Mutex
 	by map[string]*flight
 }
 
-// flight is one of them. landed is closed when it has ended, with or without success.
+// flight is one request that is being stored. landed is closed when the storing has ended, with or without success.
 type flight struct{ landed chan struct{} }
 
-// inFlightFor is how long a creation waits for another one with the same key.
+// inFlightFor is how long a request waits while another request with the same key is being stored.
 const inFlightFor = 5 * time.Second
 
-// begin registers a creation, and waits for an earlier one with the same key. end must be called when it has ended.
+// begin registers that a request is being stored, and waits for an earlier request with the same key. The caller must
+// call end when the request is stored or has failed.
 func (f *flights) begin(ctx context.Context, key string) (end func(), err error) {
 	patience := time.NewTimer(inFlightFor)
 	defer patience.Stop()

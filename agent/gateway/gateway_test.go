@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// The key is kept in its file. A file that others can read, or that has no key, is refused.
+// The receipt key is kept in its file. A key file is refused if other users can read it or if it contains no key.
 func TestReceiptKeyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	made, err := OpenReceiptKey(path)
@@ -61,7 +61,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A request has a token only if it has exactly one header with it.
+// A request's token counts only if the request has exactly one Authorization header.
 func TestTokenOf(t *testing.T) {
 	for _, c := range []struct {
 		headers []string
@@ -80,7 +80,7 @@ func TestTokenOf(t *testing.T) {
 	}
 }
 
-// Every problem of the workflow has an answer, and every answer is described.
+// Every problem code of the workflow has an answer, and openapi.json describes every answer.
 func TestProblemsAreDescribed(t *testing.T) {
 	for code, p := range problems {
 		if p.status < 400 || p.title == "" {
@@ -105,7 +105,7 @@ func TestProblemsAreDescribed(t *testing.T) {
 	}
 }
 
-// A damaged record is closed before its request is read again, and if the stored keys are lost, the gateway publishes its
+// A damaged record is closed before its request is read again. If the stored keys are lost, the gateway publishes its
 // own key again.
 func TestDamagedRecords(t *testing.T) {
 	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "calls", ID: "req_1", Why: "a test says so"}}
@@ -132,7 +132,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// Whatever a caller sends, members either refuses it or keeps the exact bytes of each value.
+// For every input, members either returns an error or keeps the exact bytes of each value.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"args":{"a" : 1.0e2,"b":"\u00e9"},"tool":"x"}`, `{"args":1,"args":2}`, `{"tool":"\ud800"}`, "{\"tool\":\"\xff\"}", `[`, `{"args":{}}x`} {
 		f.Add([]byte(seed))

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// fakeCallers are the use cases of which a test sets those that it needs.
+// fakeCallers implements Callers with functions; a test sets only the functions that it needs.
 type fakeCallers struct {
 	Callers
 	propose func(context.Context, workflow.CallerCall) (string, bool, error)
@@ -38,7 +38,7 @@ func (f fakeCallers) PublishReceiptKey(_ context.Context, id string, public []by
 func (f fakeCallers) Mend(_ context.Context, err error) bool { return f.mend(err) }
 func (fakeCallers) Watch(string) (<-chan struct{}, func())   { return nil, func() {} }
 
-// fakeViews has one request, or one error for everything.
+// fakeViews returns one request, or the same error from every method.
 type fakeViews struct {
 	request view.CallerRequest
 	keys    []settings.ReceiptKey
@@ -50,7 +50,7 @@ func (f *fakeViews) Caller(context.Context, string, string) (view.CallerRequest,
 }
 func (f *fakeViews) ReceiptKeys(context.Context) ([]settings.ReceiptKey, error) { return f.keys, f.err }
 
-// testToken is the token of the client of these tests.
+// testToken is the token of the test client.
 const testToken = "cs_token"
 
 var testPolicy = &approvers.Policy{Clients: []approvers.Client{{Name: "ci", Token: hashOf([]byte(testToken)), Audience: "ci"}}}

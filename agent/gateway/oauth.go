@@ -21,36 +21,39 @@ import (
 	"countersign/approvers"
 )
 
-// The gateway is an OAuth 2.1 resource server (RFC 9728): it takes access tokens (RFC 9068) that an authorization server
-// has issued for it. The policy says which tokens of which server are whose. A token is one of:
+// The gateway is an OAuth 2.1 resource server (RFC 9728): it accepts access tokens (RFC 9068) that an authorization
+// server has issued for the gateway. The policy says which server's tokens belong to which client. There are two kinds
+// of tokens:
 //
-//   - the client's own: its sub is the client's subject. Nobody is proven to be behind the client.
-//   - a person's, for which the client acts (RFC 8693): the sub of its act is the client's subject, and the claim that
-//     the policy names has the person's Slack user id. That person is a requester, and can't approve.
+//   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
+//     for a person.
+//   - the token of a person for whom the client acts (RFC 8693): the sub of its claim act is the client's subject. The
+//     claim that the policy names has the person's Slack user id. The person with this id is a requester and can't
+//     approve.
 
 // Limits of tokens and keys.
 const (
 	maxToken    = 8 << 10
-	tokenLeeway = 30 * time.Second // by which clocks may differ
+	tokenLeeway = 30 * time.Second // tolerated difference between clocks
 	keysFresh   = time.Hour        // after that, the keys of an issuer are read again
 	keysStale   = 6 * time.Hour    // how long keys are used when the issuer can't be reached
-	keysPause   = 30 * time.Second // between two reads of the keys of one issuer, whatever tokens come
+	keysPause   = 30 * time.Second // shortest time between two reads of one issuer's keys, for any tokens
 	keysWithin  = 10 * time.Second // for reading them
-	maxKeys     = 1 << 20          // bytes of a document of the issuer
+	maxKeys     = 1 << 20          // largest document of an issuer, in bytes
 )
 
-// tokenTypes are the values of typ in the header of an access token.
+// tokenTypes lists the permitted values of typ in the header of an access token.
 var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 
-// tokens checks the access tokens of OAuth. It is safe for concurrent use.
+// tokens checks the access tokens of OAuth. tokens is safe for concurrent use.
 type tokens struct {
-	resource string // our identifier, which the audience of a token must have
+	resource string // the gateway's identifier, which must be in a token's audience
 	now      func() time.Time
 	mu       sync.Mutex
-	issuers  map[string]*issuerKeys // by issuer and what it may reach
+	issuers  map[string]*issuerKeys // by the issuer and its permitted hosts
 }
 
-// tokenClaims are the claims that are looked at, besides the registered ones.
+// tokenClaims has the claims that the gateway reads in addition to the registered claims.
 type tokenClaims struct {
 	jwt.Claims
 	Act *struct {
@@ -60,14 +63,14 @@ type tokenClaims struct {
 	Confirmation json.RawMessage `json:"cnf"`
 }
 
-// errToken means that a token is refused. The reason is for the log only.
+// errToken means that a token is refused. Only the log gives the reason.
 var errToken = errors.New("the token is refused")
 
 func refusedToken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errToken, fmt.Sprintf(format, args...))
 }
 
-// clientOf returns the client whose token it is, and for whom it acts.
+// clientOf returns the client to which a token belongs, with the person for whom the client acts.
 func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string) (approvers.Client, error) {
 	none := approvers.Client{}
 	var algorithms []jose.SignatureAlgorithm
@@ -125,7 +128,7 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	return t.actsFor(client, claims, all)
 }
 
-// actsFor checks the claims of a token whose signature is valid.
+// actsFor checks the claims of a token after its signature was found valid.
 func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
 	none := approvers.Client{}
 	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource}, Time: t.now()}, tokenLeeway); {
@@ -155,7 +158,7 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 	return client, nil
 }
 
-// keysOf returns the keys of a client's issuer.
+// keysOf returns the public keys of the issuer of a client's tokens.
 func (t *tokens) keysOf(o approvers.OAuth) *issuerKeys {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,17 +182,18 @@ type issuerKeys struct {
 	mu    sync.Mutex // protects the following
 	keys  []jose.JSONWebKey
 	read  time.Time // when keys were read
-	tried time.Time // when that was tried
-	err   error     // of the last try
+	tried time.Time // when the last read was tried
+	err   error     // the error of the last try
 }
 
-// find returns the keys that may have signed a token: those with its key id, or all if it has none. They are read again
-// if they are old or the id is new, but rarely. Only those who need that wait for it.
+// find returns the keys that may have signed a token: the keys with the token's key id, or all keys if the token has no
+// key id. If the keys are old or the key id is unknown, find reads the keys from the issuer again, but not too often.
+// Only callers that need the new keys wait for this read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()
 		if k.outdated(id) {
-			keys, err := k.fetch(context.WithoutCancel(ctx)) // a caller that hangs up must not hinder the others
+			keys, err := k.fetch(context.WithoutCancel(ctx)) // other callers need the keys even if this caller disconnects
 			k.mu.Lock()
 			if k.tried, k.err = k.now(), err; err == nil {
 				k.keys, k.read = keys, k.tried
@@ -218,7 +222,7 @@ func (k *issuerKeys) outdated(id string) bool {
 	return (len(k.matching(id)) == 0 || now.Sub(k.read) >= keysFresh) && now.Sub(k.tried) >= keysPause
 }
 
-// CheckIssuer reads the keys of an issuer.
+// CheckIssuer checks that an issuer's keys can be read.
 func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
 	_, err := (&issuerKeys{issuer: o.Issuer, allow: o.Allow}).fetch(ctx)
 	return err
@@ -238,7 +242,7 @@ func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
 	return out
 }
 
-// fetch reads the keys of the issuer, as its metadata says (OpenID Connect Discovery, or RFC 8414).
+// fetch reads the issuer's keys from the address in the issuer's metadata (OpenID Connect Discovery, or RFC 8414).
 func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, keysWithin)
 	defer cancel()
@@ -315,7 +319,7 @@ func getJSON(ctx context.Context, client *http.Client, address string, to any) e
 	return nil
 }
 
-// resourcePath is where the metadata of RFC 9728 is.
+// resourcePath is the path of the metadata of RFC 9728.
 const resourcePath = "/.well-known/oauth-protected-resource"
 
 // resourceMetadata returns the address of the metadata for a resource: the well-known path comes before the resource's

@@ -30,7 +30,7 @@ import (
 
 const resource = "https://gate.example.com/agents"
 
-// issuerHarness is an authorization server, and a gateway that takes its tokens.
+// issuerHarness is an authorization server, and a gateway that accepts the server's tokens.
 type issuerHarness struct {
 	*Gateway
 	*testing.T
@@ -105,7 +105,7 @@ func newIssuer(t *testing.T) *issuerHarness {
 	return h
 }
 
-// claims are those of a token of the client rsa itself, with changes. A nil value removes a claim.
+// claims returns the claims of a token of the client rsa, with changes. A nil value removes a claim.
 func (h *issuerHarness) claims(changes map[string]any) map[string]any {
 	out := map[string]any{"iss": h.url, "sub": "rsa-id", "aud": resource, "exp": h.clock.Add(time.Minute).Unix(), "iat": h.clock.Unix()}
 	for name, value := range changes {
@@ -140,7 +140,7 @@ func (h *issuerHarness) who(token string) (string, error) {
 	return c.Name + " for " + c.ActsFor, err
 }
 
-// A token belongs to the client whose subject it has, or to a person for whom that client acts.
+// A token belongs to a client, or to a person for whom a client acts.
 func TestAccessTokens(t *testing.T) {
 	h := newIssuer(t)
 	for want, token := range map[string]string{
@@ -182,7 +182,7 @@ func TestStreamEndsWithToken(t *testing.T) {
 	})
 }
 
-// Every token that is not exactly right is refused.
+// A token with any wrong part is refused.
 func TestAttackedTokens(t *testing.T) {
 	h := newIssuer(t)
 	if _, err := h.who(h.token("RS256", "rsa", h.claims(nil))); err != nil {
@@ -333,7 +333,7 @@ func TestKeysOfIssuer(t *testing.T) {
 	}
 }
 
-// A client finds the authorization server by the answer 401 and the metadata.
+// A client finds the authorization server with the help of the answer 401 and the metadata.
 func TestResourceMetadata(t *testing.T) {
 	h := newIssuer(t)
 	get := func(path, token string) *httptest.ResponseRecorder {

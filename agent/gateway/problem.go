@@ -13,11 +13,11 @@ import (
 
 // problem is an error in the form of RFC 9457.
 type problem struct {
-	name   string // the last part of its type
+	name   string // the last part of the problem's type
 	status int
 	title  string
 	detail string
-	id     string // the request that it is about
+	id     string // the request that the problem is about
 	state  string // the status of that request
 	again  time.Duration
 }
@@ -53,7 +53,7 @@ func malformed(format string, args ...any) problem {
 	return problem{name: "invalid_request", status: http.StatusBadRequest, title: "The request is not valid.", detail: fmt.Sprintf(format, args...)}
 }
 
-// problems are the workflow's problems as answers.
+// problems has the answer for each problem code of the workflow.
 var problems = map[workflow.CallerCode]problem{
 	workflow.CallerUnknown:      unauthorized,
 	workflow.CallerNotFound:     {status: http.StatusNotFound, title: "There is no such request."},
@@ -75,8 +75,8 @@ var problems = map[workflow.CallerCode]problem{
 	workflow.CallerPaused:       {status: http.StatusServiceUnavailable, title: "Everything is paused."},
 }
 
-// problemOf turns an error into an answer. Errors that are not meant for callers become "unavailable": their texts are
-// only logged.
+// problemOf turns an error into an answer. An error that is not meant for callers becomes "unavailable", and its text
+// is only logged.
 func problemOf(err error) problem {
 	var known *workflow.CallerProblem
 	if errors.As(err, &known) {

@@ -42,13 +42,13 @@ func (k ReceiptKey) Public() []byte {
 	return public
 }
 
-// ID returns the key's id, which receipts name. It follows from the public key.
+// ID returns the key's id, which receipts contain. The id is computed from the public key.
 func (k ReceiptKey) ID() string {
 	sum := sha256.Sum256(k.Public())
 	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// ErrKeyFile means that the file of the key can't be used.
+// ErrKeyFile means that the key file can't be used.
 var ErrKeyFile = errors.New("the file of the key for receipts can't be used")
 
 // keyFilePrefix begins the only line of a key file. The seed of the key follows in base64.
@@ -94,8 +94,9 @@ const ReceiptType = "countersign-receipt+jwt"
 // issuer is the iss of a receipt.
 const issuer = "countersign"
 
-// ReceiptClaims are the claims of a receipt, besides the registered ones: iss is "countersign", aud the client's
-// audience, sub the client's name, jti the execution, and exp the time until which the run may begin.
+// ReceiptClaims has the claims of a receipt, except the registered claims. The registered claims are: iss is
+// "countersign", aud is the client's audience, sub is the client's name, jti is the execution's id, and exp is the time
+// until which the run may begin.
 type ReceiptClaims struct {
 	Request    string `json:"request"`
 	Tool       string `json:"tool"`
@@ -103,7 +104,7 @@ type ReceiptClaims struct {
 	ArgsHash   string `json:"args_sha256"`
 }
 
-// receipt makes the receipt of an approved call. For one state and one key it is always the same.
+// receipt makes the receipt of an approved call. The same state and the same key always give the same receipt.
 func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: g.Key.private},
 		(&jose.SignerOptions{}).WithType(ReceiptType).WithHeader(jose.HeaderKey("kid"), g.Key.ID()))

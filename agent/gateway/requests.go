@@ -28,7 +28,7 @@ const (
 // slackUser is the form of a Slack user's id.
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
 
-// create stores a request, and waits for its decision if the client wants that.
+// create stores a request. If the client asks for a wait, create waits for the decision.
 func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	key, err := keyOf(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func keyOf(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// store reads a new request and stores it.
+// store parses the body of a new request and stores the request.
 func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers.Client, key string) (id string, again bool, wait int, err error) {
 	body, err := readBody(w, r, false)
 	if err != nil {
@@ -116,7 +116,7 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	return id, again, wait, err
 }
 
-// accepts reads whether the client can use arguments that approvers have changed.
+// accepts reports whether the client can use arguments that approvers have changed.
 func (f *fields) accepts(mode approvers.CallerMode) bool {
 	raw, ok := f.of["accepts"]
 	if !ok {
@@ -135,7 +135,7 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 	return slices.Contains(words, "edit")
 }
 
-// state reads a request.
+// state answers with the state of a request.
 func (g *Gateway) state(ctx context.Context, client approvers.Client, id string) (state, error) {
 	s, _, err := g.Request(ctx, client, id)
 	return s, err
@@ -167,7 +167,7 @@ func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approve
 	})
 }
 
-// withdraw takes a request back.
+// withdraw withdraws a request.
 func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	return g.act(w, r, client, true, []string{"reason"}, func(f *fields, id string) error {
 		reason := f.text("reason", 0, maxText)
@@ -192,7 +192,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approver
 	})
 }
 
-// act reads a body, acts on a request, and answers with the request as it is then.
+// act reads a body, changes a request, and answers with the new state of the request.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.Client, optional bool, known []string, do func(*fields, string) error) error {
 	body, err := readBody(w, r, optional)
 	if err != nil {

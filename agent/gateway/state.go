@@ -15,7 +15,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// state is a request as its caller sees it. Approvers are named by their roles only.
+// state is the caller's view of a request. state names approvers only by their roles.
 type state struct {
 	ID          string     `json:"id"`
 	Status      string     `json:"status"`
@@ -41,7 +41,7 @@ type state struct {
 type decision struct {
 	Type      string          `json:"type"`
 	Automatic bool            `json:"automatic,omitempty"`
-	Args      json.RawMessage `json:"-"` // for an edit; see json
+	Args      json.RawMessage `json:"-"` // set for an edit; see the method json
 	ArgsJSON  string          `json:"args_json,omitempty"`
 	Changed   []string        `json:"changed,omitempty"`
 	By        []role          `json:"by"`
@@ -60,7 +60,7 @@ type question struct {
 	Answer   string `json:"answer,omitempty"`
 }
 
-// The dispositions, as in the draft SEP-2848 of MCP.
+// The dispositions of a request, with the names of MCP's draft SEP-2848.
 const (
 	executed  = "approved-executed"
 	denied    = "denied-not-executed"
@@ -68,7 +68,7 @@ const (
 	uncertain = "outcome-unknown"
 )
 
-// settled reports whether nothing happens any more unless the caller, or people on their own account, do something.
+// settled reports whether the request stays as it is until the caller or a person acts.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):
@@ -94,8 +94,9 @@ func (s state) write(w http.ResponseWriter, status int) error {
 	return sent(err)
 }
 
-// json returns the request as JSON. The arguments of an edit keep their exact bytes, of which args_sha256 is the hash.
-// Encoders remove white space from them, so they are put into the encoded text.
+// json returns the request as JSON. The arguments of an edit keep their exact bytes, because args_sha256 is the hash of
+// these bytes. A JSON encoder would remove white space from the arguments. Therefore json inserts the arguments into
+// the encoded text.
 func (s state) json() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -107,7 +108,7 @@ func (s state) json() []byte {
 	if s.Decision == nil || s.Decision.Args == nil {
 		return out
 	}
-	const begin = `"decision":{` // only here, because texts have no quotation mark without a backslash
+	const begin = `"decision":{` // can match only here, because quotation marks in texts are escaped
 	return bytes.Replace(out, []byte(begin), slices.Concat([]byte(begin+`"args":`), s.Decision.Args, []byte{','}), 1)
 }
 
@@ -153,7 +154,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	return s, nil
 }
 
-// run fills in how the run ended.
+// run adds the outcome of the run to the state.
 func (s *state) run(e approvers.Execution) {
 	switch e.State {
 	case approvers.ExecutionSucceeded:
@@ -168,7 +169,7 @@ func (s *state) run(e approvers.Execution) {
 	}
 }
 
-// asked fills in what people were asked and have decided.
+// asked adds the approvers' questions and decisions to the state.
 func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 	for i, m := range r.Remarks {
 		if m.Kind != approvers.Question {
@@ -213,7 +214,7 @@ func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 	}
 }
 
-// waitsFor returns the titles of the roles that may decide now.
+// waitsFor returns the titles of the roles that may decide the current stage.
 func waitsFor(p *approvers.Policy, r approvers.Request) []string {
 	out := []string{r.CurrentStage().Title(p)}
 	for _, name := range r.Joined {
@@ -236,8 +237,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changed returns JSON pointers to the members of an object that differ in another one: the outermost members that were
-// added, removed or changed.
+// changed compares two JSON objects. The function returns JSON pointers to the outermost members that were added,
+// removed or changed.
 func changed(before, after json.RawMessage) []string {
 	return differences("", before, after)
 }

@@ -13,13 +13,13 @@ import (
 	"countersign/approvers"
 )
 
-// maxWaiting limits the connections of one client that wait for a change.
+// maxWaiting limits how many connections of one client may wait for a change.
 const maxWaiting = 2000
 
 // Timing of event streams.
 const (
 	heartbeat = 15 * time.Second // between comments, so that connections without events stay open
-	longest   = time.Hour        // a stream ends after that; the caller opens another one
+	longest   = time.Hour        // a stream ends after this time, and the caller opens another one
 )
 
 // waits counts the waiting connections of each client.
@@ -56,7 +56,7 @@ func (w *waits) all() int {
 	return n
 }
 
-// read sends a request, at once, after a wait, or as a stream of events.
+// read answers with the state of a request: at once, after a wait, or as a stream of events.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	query := r.URL.Query()
 	seconds := 0
@@ -90,7 +90,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.
 	return now.write(w, http.StatusOK)
 }
 
-// matches reports whether a header If-None-Match has an ETag.
+// matches reports whether the header If-None-Match contains an ETag.
 func matches(header, etag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		if one = strings.TrimPrefix(strings.TrimSpace(one), "W/"); one == etag || one == "*" {
@@ -115,7 +115,7 @@ func (g *Gateway) settled(ctx context.Context, client approvers.Client, id strin
 	return g.until(ctx, client, id, seconds, state.settled)
 }
 
-// until reads a request, and waits until it is as wanted or the time is over.
+// until reads a request again after each change, until wanted returns true or the time is over.
 func (g *Gateway) until(ctx context.Context, client approvers.Client, id string, seconds int, wanted func(state) bool) (state, error) {
 	s, err := g.state(ctx, client, id)
 	if err != nil || seconds == 0 || wanted(s) {
@@ -143,7 +143,7 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	}
 }
 
-// extend gives an answer after a wait as much time as one without.
+// extend sets the write deadline again, so that an answer after a wait has as much time as any other answer.
 func extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin)) // an error means only that there is no deadline
 }
@@ -197,8 +197,8 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 	}
 }
 
-// eventLines returns the data of an event. Each line of the data is a line of the event. An event can't have the line
-// end CR, which is white space in JSON, so readers get LF instead.
+// eventLines returns the data of an event. Each line of the data is a line of the event. An event can't contain CR,
+// because CR ends a line. In JSON, CR is only white space, so eventLines replaces it by LF.
 func eventLines(data []byte) string {
 	lines := strings.FieldsFunc(string(data), func(c rune) bool { return c == '\r' || c == '\n' })
 	return "data: " + strings.Join(lines, "\ndata: ") + "\n"

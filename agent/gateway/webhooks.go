@@ -25,23 +25,23 @@ import (
 	"countersign/store"
 )
 
-// WebhookWorkers is how many clients' webhooks are called at the same time. Each client has one delivery at a time.
+// WebhookWorkers is how many webhooks are called at the same time. Each client has at most one delivery at a time.
 const WebhookWorkers = 8
 
 // Limits of a delivery.
 const (
 	webhookWithin    = 15 * time.Second // until the receiver has answered
-	webhookMostAfter = time.Hour        // the most that a receiver can ask for with Retry-After
+	webhookMostAfter = time.Hour        // the longest wait that a receiver can request with Retry-After
 )
 
-// WebhookCallers has the use cases of deliveries. *workflow.Callers implements it.
+// WebhookCallers has the use cases of deliveries. *workflow.Callers implements this interface.
 type WebhookCallers interface {
 	Told(ctx context.Context, timer store.Timer, target, key string) error
 	NotTold(ctx context.Context, timer store.Timer, target string, f workflow.WebhookFailure) error
 	WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error
 }
 
-// WebhookViews reads what is delivered. *view.Reader implements it.
+// WebhookViews reads the requests that deliveries are about. *view.Reader implements this interface.
 type WebhookViews interface {
 	Caller(ctx context.Context, client, id string) (view.CallerRequest, error)
 	Webhook(ctx context.Context, client, target string) (settings.Webhook, error)
@@ -63,11 +63,11 @@ type WebhookConfig struct {
 	Count   func(client, outcome string) // counts deliveries; nil: nothing is counted
 }
 
-// Webhooks tells clients that their requests have changed, as Standard Webhooks describes it. It is safe for concurrent
-// use.
+// Webhooks tells clients that their requests have changed, as Standard Webhooks describes it. Webhooks is safe for
+// concurrent use.
 type Webhooks struct {
 	WebhookConfig
-	within time.Duration // until a receiver has answered
+	within time.Duration // the time limit for a receiver's answer
 	mu     sync.Mutex
 	out    map[string]outlet // by client
 }
@@ -89,8 +89,8 @@ func NewWebhooks(c WebhookConfig) *Webhooks {
 	return &Webhooks{WebhookConfig: c, within: webhookWithin, out: map[string]outlet{}}
 }
 
-// Deliver is the handler of store.TimerWebhook. It sends the latest change of a request, if the webhook does not have it
-// yet.
+// Deliver is the handler of store.TimerWebhook. Deliver sends the latest change of a request, unless the webhook
+// already has it.
 func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	client, ok := w.Policy().Client(timer.Lane)
 	if !ok || client.Webhook == nil {
@@ -132,7 +132,7 @@ func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	return w.Callers.Told(ctx, timer, target, change.Key)
 }
 
-// message is what is sent about a change. It is the same for each try.
+// message is the message about a change. Each try sends the same message.
 type message struct {
 	id   string
 	body []byte
@@ -156,7 +156,7 @@ func messageOf(request string, c view.Change) message {
 	return message{"msg_" + hex.EncodeToString(sum[:16]), body}
 }
 
-// send sends a message. It returns nil if the receiver has taken it.
+// send sends a message. The function returns nil if the receiver has accepted the message.
 func (w *Webhooks) send(ctx context.Context, client approvers.Client, target string, m message) *workflow.WebhookFailure {
 	failed := func(format string, args ...any) *workflow.WebhookFailure {
 		return &workflow.WebhookFailure{Why: fmt.Sprintf(format, args...)}
@@ -200,7 +200,7 @@ func (w *Webhooks) send(ctx context.Context, client approvers.Client, target str
 	return f
 }
 
-// outlet returns the HTTP client for a target. It follows no redirects.
+// outlet returns the HTTP client for a target. The HTTP client follows no redirects.
 func (w *Webhooks) outlet(client approvers.Client, target string) (*http.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +222,7 @@ func (w *Webhooks) outlet(client approvers.Client, target string) (*http.Client,
 	return out.client, nil
 }
 
-// secretPrefix begins a secret of a webhook. Base64 follows.
+// secretPrefix is the prefix of a webhook's secret. The rest of the secret is base64.
 const secretPrefix = "whsec_"
 
 // The shortest and the longest secret, in bytes.
@@ -234,7 +234,7 @@ const (
 // signer signs messages with each of a webhook's secrets.
 type signer [][]byte
 
-// signerOf reads the secrets from the environment. An error names the variable, and never what it holds.
+// signerOf reads a webhook's secrets from the environment. An error names the variable, but never its value.
 func signerOf(names []string, lookup func(string) (string, bool)) (signer, error) {
 	var s signer
 	for _, name := range names {
@@ -263,14 +263,14 @@ func (s signer) sign(id, at string, body []byte) string {
 	return strings.Join(out, " ")
 }
 
-// CheckWebhook makes all checks of a webhook that are possible without a connection: its address, and its secrets in the
-// environment.
+// CheckWebhook makes all checks of a webhook that are possible without a connection: its address, and its secrets in
+// the environment.
 func CheckWebhook(hook approvers.Webhook, lookup func(string) (string, bool)) error {
 	guard, err := egress.New(hook.Allow...)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequest(http.MethodPost, hook.URL, nil) //nolint:noctx // it is not sent
+	req, err := http.NewRequest(http.MethodPost, hook.URL, nil) //nolint:noctx // the message is never sent
 	if err != nil {
 		return errors.New("the address of the webhook can't be used")
 	}

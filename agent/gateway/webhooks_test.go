@@ -18,7 +18,8 @@ import (
 	"countersign/store"
 )
 
-// deliveries is a client with a webhook, whose request was approved. It records what is told.
+// deliveries is a client with a webhook and an approved request. deliveries records the deliveries that the workflow is
+// told about.
 type deliveries struct {
 	*Webhooks
 	request view.CallerRequest
@@ -76,7 +77,7 @@ func newDeliveries(t *testing.T, url string, allow ...string) *deliveries {
 	return d
 }
 
-// deliver handles the timer, and returns the last thing that was recorded.
+// deliver handles the timer of the delivery, and returns the last recorded result.
 func (d *deliveries) deliver(t *testing.T) string {
 	t.Helper()
 	d.told = nil
@@ -105,7 +106,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A delivery has the id, the status and the type, and nothing that the call is about.
+// A delivery contains the request's id, its status and the type of change. A delivery contains no data about the tool
+// or its arguments.
 func TestDelivery(t *testing.T) {
 	var got *http.Request
 	var body []byte
@@ -143,7 +145,7 @@ func TestDelivery(t *testing.T) {
 		t.Error("another decision has the same id")
 	}
 
-	// What needs no delivery is not sent.
+	// A change that needs no delivery is not sent.
 	got = nil
 	for what, c := range map[string]struct {
 		want   string
@@ -162,7 +164,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A receiver that misbehaves gets nothing more than the one request, and keeps a worker for a bounded time only.
+// A misbehaving receiver gets only one HTTP request, and occupies a worker only for a limited time.
 func TestHostileReceivers(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -222,7 +224,8 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// Nothing is sent to this machine or a private network, unless the policy allows it, and nothing without a signature.
+// No message is sent to this machine or to a private network unless the policy allows it. No message is sent without a
+// signature.
 func TestWebhookIsRefused(t *testing.T) {
 	connected := 0
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { connected++ }))
@@ -253,7 +256,7 @@ func TestWebhookIsRefused(t *testing.T) {
 	}
 }
 
-// A delivery that is under way when the process stops counts as nothing, and is made again.
+// If the process stops during a delivery, the delivery does not count and is made again.
 func TestDeliveryIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	release := make(chan struct{})

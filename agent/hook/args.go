@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// FolderArgument is the argument that has the working folder. An approval is for exactly the bytes of the arguments, so it
-// holds in this folder only, and rules and previews can read it.
+// FolderArgument is the argument with the working folder. An approval is for exactly the bytes of the arguments, so it
+// is valid only in this folder. Rules and previews can read the argument.
 const FolderArgument = "working_folder"
 
 var errNotJSON = errors.New("the agent's input is not the JSON that was expected")
@@ -19,7 +19,7 @@ type member struct {
 	raw  []byte
 }
 
-// members splits an object. Duplicate names are refused, because readers disagree about which of them counts.
+// members splits an object. Duplicate names are refused, because JSON readers disagree about which value counts.
 func members(raw []byte) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
@@ -47,7 +47,7 @@ func members(raw []byte) ([]member, error) {
 	return list, nil
 }
 
-// withFolder adds the working folder to a call's arguments, which stay as they are.
+// withFolder adds the working folder to a call's arguments. The other arguments stay unchanged.
 func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
 	list, err := members(input)
 	if err != nil {
@@ -68,8 +68,8 @@ func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// withoutFolder takes the working folder out of edited arguments. An edit of the folder can't be applied, because the agent
-// runs the tool where it is.
+// withoutFolder removes the working folder from edited arguments. If an approver has changed the folder, withoutFolder
+// returns an error, because the agent can run the tool only in its current folder.
 func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error) {
 	list, err := members(args)
 	if err != nil {
@@ -92,7 +92,7 @@ func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error)
 	return append(append([]byte("{"), bytes.Join(rest, []byte(","))...), '}'), nil
 }
 
-// removed returns a name of the old arguments that the new ones lack.
+// removed returns the name of an argument that the old arguments have and the new arguments lack.
 func removed(old, changed json.RawMessage) (string, bool) {
 	was, err := members(old)
 	if err != nil {

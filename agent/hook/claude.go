@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// claudeCode is Claude Code, as the types of @anthropic-ai/claude-agent-sdk describe its hooks.
+// claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe its hooks.
 var claudeCode = dialect{
 	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {
@@ -34,8 +34,9 @@ var claudeCode = dialect{
 	leave: leaveWithMessage,
 }
 
-// codex is Codex, whose hooks have the form of Claude Code's, with less: "allow" is valid only together with changed
-// arguments, and a permission request takes none back. openai/codex: codex-rs/hooks/src/engine/output_parser.rs.
+// codex is the dialect of Codex. The hooks of Codex have the same form as those of Claude Code, with two limits. The
+// answer "allow" is valid only together with changed arguments, and the answer to a permission request can't change
+// arguments. Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
 var codex = dialect{
 	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {

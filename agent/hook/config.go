@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Profile says who decides.
+// Profile says who decides calls.
 type Profile string
 
 // The profiles.
@@ -22,8 +22,8 @@ const (
 	Comfort Profile = "comfort" // the person at the agent, on their phone
 )
 
-// Config is how a hook reaches the gateway. It comes from a file and from the environment, never from arguments: other
-// users of the machine can read those.
+// Config says how a hook reaches the gateway. Config is read from a file and from the environment. Config is never read
+// from the command line, because other users of the machine can read command lines.
 type Config struct {
 	Address    string  `json:"address"`      // of the gateway
 	TokenFile  string  `json:"token_file"`   // relative to the folder of the configuration file

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// copilot is GitHub Copilot CLI; github/docs: content/copilot/reference/hooks-reference.md. Its input in camelCase does not
-// name the event, so the settings name it in the command. In PascalCase it would, but the tools would have other names.
+// copilot is the dialect of GitHub Copilot CLI. Source: content/copilot/reference/hooks-reference.md in github/docs.
+// The agent's input in camelCase does not name the event, so the settings name the event in the command. The input in
+// PascalCase names the event, but has other names for the tools.
 var copilot = dialect{
 	Agent: Agent{Name: "copilot", Title: "GitHub Copilot CLI", Timeout: 30 * time.Second, Comfort: true},
 	read: func(name string, raw []byte) (event, error) {

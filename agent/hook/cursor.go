@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// cursor is Cursor; cursor.com/docs/hooks. Its settings have failClosed, which also blocks an empty answer. The model reads
-// user_message, not agent_message. The agent's own limit is not documented.
+// cursor is the dialect of Cursor. Source: cursor.com/docs/hooks. Cursor's settings have failClosed, which also blocks
+// a call after an empty answer. The model reads user_message, not agent_message. Cursor does not document its own time
+// limit.
 var cursor = dialect{
 	Agent: Agent{Name: "cursor", Title: "Cursor", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {
@@ -27,7 +28,8 @@ var cursor = dialect{
 			return event{}, errNotJSON
 		}
 		e := event{name: in.Event, session: in.Conversation, id: in.ID, input: in.Input, folder: in.Folder, text: in.Error}
-		// A tool of an MCP server is "MCP:name", and names of tools in the policy have no colon.
+		// Cursor calls a tool of an MCP server "MCP:name". The policy can't use this name, because its names of tools
+		// have no colon.
 		e.tool = strings.Replace(in.Tool, "MCP:", "MCP.", 1)
 		if len(in.Roots) > 0 {
 			e.folder = cmp.Or(e.folder, in.Roots[0])

@@ -32,18 +32,21 @@ type event struct {
 	noEdit  bool            // the agent can't take back changed arguments here
 }
 
-// dialect is how one agent talks.
+// dialect reads the events of one coding agent, and writes the answers in the agent's form.
 type dialect struct {
 	Agent
 	read func(name string, raw []byte) (event, error)
-	// allow lets the call run. changed has the arguments that replace the call's own, or is nil.
+	// allow returns an answer that lets the call run. changed has the arguments that replace the call's own arguments,
+	// or is nil.
 	allow func(e event, changed json.RawMessage, reason string) []byte
 	deny  func(e event, reason string) []byte
-	// leave leaves the call to the agent's own permissions. A notice is shown to the person at the agent, if possible.
+	// leave returns an answer that leaves the call to the agent's own permissions. If possible, the agent shows the
+	// notice to its user.
 	leave func(e event, notice string) []byte
-	// block is what is also printed if the event is not known, so that deny can't be used.
+	// block is printed if the event could not be read, because deny needs the event.
 	block []byte
-	// merges: the agent adds changed arguments to the call's own, so that none can be removed.
+	// merges is set if the agent adds changed arguments to the call's own arguments. Such an agent can't remove an
+	// argument.
 	merges bool
 }
 
@@ -94,5 +97,5 @@ func encode(v any) []byte {
 	return b.Bytes()
 }
 
-// nothing is the answer that changes nothing.
+// nothing is the answer that has no effect.
 func nothing(event, string) []byte { return []byte("{}\n") }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// gemini is Gemini CLI; @google/gemini-cli: bundle/docs/hooks/reference.md. It has no event for its permission dialog that
-// could be answered.
+// gemini is the dialect of Gemini CLI. Source: bundle/docs/hooks/reference.md in @google/gemini-cli. Gemini CLI has no
+// event with which a hook could answer its permission dialog.
 var gemini = dialect{
 	Agent: Agent{Name: "gemini", Title: "Gemini CLI", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {
@@ -24,7 +24,7 @@ var gemini = dialect{
 	merges: true,
 }
 
-// failedResponse reports whether a tool's response has an error, and which.
+// failedResponse reports whether a tool's response has an error, and returns the error.
 func failedResponse(response json.RawMessage) (bool, string) {
 	var in struct {
 		Error json.RawMessage `json:"error"`

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// talk is what one agent writes to its hooks.
+// talk has the input that one agent writes to its hooks.
 type talk struct {
 	before, permission, after, failure, ended string // events
 	input                                     func(event, tool, input, extra string) string
@@ -36,7 +36,7 @@ func snake(more string) func(event, tool, input, extra string) string {
 
 const bash = `{"command":"rm -rf build && make deploy","description":"Deploy <the shop>"}`
 
-// talks has the agents. The shapes are those of the sources that the dialects name.
+// talks has the inputs of each agent. The form of the inputs follows the sources that the dialects name.
 var talks = map[string]talk{
 	"claude-code": {
 		before: "PreToolUse", permission: "PermissionRequest", after: "PostToolUse", failure: "PostToolUseFailure", ended: "Stop",
@@ -114,7 +114,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// overdue is a context whose deadline has passed once its channel is closed.
+// overdue is a context whose deadline passes when its channel is closed.
 type overdue struct {
 	context.Context
 	at chan struct{}
@@ -174,19 +174,19 @@ func orNone(out string) string {
 	return out
 }
 
-// ask is run for the agent's usual call.
+// ask runs an event with the agent's usual call.
 func (d *desk) ask(event string) Answer {
 	d.Helper()
 	return d.run(event, d.input(event, d.tool, d.args, ""))
 }
 
-// scenario is a row of the table.
+// scenario is a row of the table of tests.
 type scenario struct {
 	name string
 	do   func(*desk)
 }
 
-// decided returns a scenario in which the request ends at once.
+// decided returns a scenario in which the request is decided at once.
 func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
 	return scenario{name, func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { change(d, r) })
@@ -194,7 +194,7 @@ func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
 	}}
 }
 
-// event is the event that asks.
+// event returns the name of the event that asks about a call.
 func (d *desk) event() string {
 	if strings.Contains(d.Name(), "comfort") {
 		return d.permission
@@ -202,7 +202,7 @@ func (d *desk) event() string {
 	return d.before
 }
 
-// broken returns a scenario in which the gateway fails at a path.
+// broken returns a scenario in which the gateway fails for one path.
 func broken(name, path string, fail func(http.ResponseWriter)) scenario {
 	return scenario{name, func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
@@ -221,7 +221,7 @@ func problem(status int, name, detail string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { fakegateway.Problem(w, status, name, detail) }
 }
 
-// asked returns a scenario with an input of its own.
+// asked returns an approved scenario whose hook gets a special input.
 func asked(name string, input func(*desk) string) scenario {
 	return scenario{name, func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
@@ -374,8 +374,8 @@ func (d *desk) profile() Profile {
 	return Control
 }
 
-// TestAnswers compares what each agent gets in each scenario with testdata, and checks that only a claimed approval lets a
-// call run.
+// TestAnswers compares the answers for each agent in each scenario with testdata. TestAnswers checks that only a
+// claimed approval lets a call run.
 func TestAnswers(t *testing.T) {
 	for _, a := range Agents() {
 		profiles := []Profile{Control}

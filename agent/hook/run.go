@@ -14,7 +14,7 @@ import (
 	"countersign/agent/client"
 )
 
-// Options say how one event is handled.
+// Options says how one event is handled.
 type Options struct {
 	Agent   string
 	Event   string        // the event's name, for agents whose input does not have it
@@ -25,14 +25,14 @@ type Options struct {
 	patience time.Duration // while the gateway can't be reached; zero: as long as is usual
 }
 
-// Answer is what the process prints, and its exit code.
+// Answer is the output of the process, and its exit code.
 type Answer struct {
 	Out  []byte
 	Err  string
 	Code int
 }
 
-// blocked is the exit code that all agents take as a denial, at least before a call.
+// blocked is the exit code that all agents take as a denial, at least for an event before a call.
 const blocked = 2
 
 const (
@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	return h.decide(ctx)
 }
 
-// readInput reads what the agent writes. It does not wait for an end that never comes.
+// readInput reads the agent's input. readInput does not wait for the end of the input if the end never comes.
 func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
 	type input struct {
 		raw []byte
@@ -157,8 +157,8 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	return nil
 }
 
-// giveUp answers an event that could not be handled: before a call with a denial, and in the profile comfort by leaving it
-// to the agent's dialog. A mixture of profiles is denied, too.
+// giveUp answers an event that could not be handled. An event before a call is denied. In the profile comfort, the call
+// is left to the agent's dialog. A mixture of profiles is denied too.
 func (h *hook) giveUp(err error) Answer {
 	text := "Countersign can't be asked: " + sentence(err.Error())
 	switch {
@@ -170,7 +170,7 @@ func (h *hook) giveUp(err error) Answer {
 	return Answer{Out: []byte("{}\n"), Err: text}
 }
 
-// decide asks about a call, and waits for the decision.
+// decide asks the gateway about a call, and waits for the decision.
 func (h *hook) decide(ctx context.Context) Answer {
 	fresh := h.freshKey
 	for range 3 { // an earlier request of the call may be over, and another process may claim first
@@ -186,7 +186,8 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt asks once. again: the request that was found belongs to an earlier call, and is forgotten now.
+// attempt asks the gateway once. The function returns again if the found request belongs to an earlier call; the record
+// of that request is then removed.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
 	if err != nil {
@@ -252,7 +253,7 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	return a, false, fmt.Errorf("the approval of request %s can't be used up", rec.Request)
 }
 
-// freshKey returns the key of a new request. The agent's id of the call makes it the same after a crash.
+// freshKey returns the key of a new request. If the agent has an id for the call, the key is the same after a crash.
 func (h *hook) freshKey() string {
 	if h.id == "" {
 		return client.NewKey()
@@ -260,7 +261,7 @@ func (h *hook) freshKey() string {
 	return fingerprint(h.Name, h.session, h.id, h.call)
 }
 
-// notAsked handles an error of the first request.
+// notAsked handles an error of the request that asks about the call.
 func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	var p *client.Problem
 	switch {
@@ -278,15 +279,15 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	return a, false, err
 }
 
-// asked reports whether an approver's question has to be answered first. In the profile comfort, approvers and the person
-// at the agent are the same, so nobody else could answer.
+// asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
+// also the agent's user, so nobody else could answer.
 func (h *hook) asked(r *client.Request) bool {
 	_, ok := r.Open()
 	return ok && h.Profile == Control
 }
 
-// stale reports whether a request is that of an earlier call. If this call continues it, it may also have ended undecided
-// meanwhile; a rejection holds.
+// stale reports whether a request belongs to an earlier call. If this call continues a request that has ended without a
+// decision, the request is stale too. A rejected request is not stale, because the rejection still holds.
 func stale(r *client.Request, resumed bool) bool {
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
@@ -332,7 +333,7 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 	return Answer{Out: h.allow(h.event, changed, "Approved by "+roles(r)+" (request "+r.ID+").")}, nil
 }
 
-// changed returns the arguments that replace the call's own.
+// changed returns the arguments that replace the call's own arguments.
 func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	changed, err := withoutFolder(args, h.folder)
 	if err != nil {
@@ -363,7 +364,7 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
 }
 
-// question answers a call that an approver asks about.
+// question answers a call about which an approver has asked a question.
 func (h *hook) question(r *client.Request) Answer {
 	q, _ := r.Open()
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
@@ -420,7 +421,7 @@ func (h *hook) report(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
 }
 
-// end handles the end of a turn or a session: nothing of it waits any longer.
+// end handles the end of a turn or a session. The function withdraws the waiting requests of this turn or session.
 func (h *hook) end(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
@@ -428,8 +429,8 @@ func (h *hook) end(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(record) bool { return true })
 }
 
-// withdrawAll withdraws waiting requests that were answered at the agent. With the profile control nobody can answer
-// there, and the requests wait until somebody repeats the call.
+// withdrawAll withdraws waiting requests that the user has answered at the agent. In the profile control, a user can't
+// answer there, so the requests wait until the call is repeated.
 func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}
@@ -450,14 +451,14 @@ func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer 
 
 const answeredHere = "It was answered at the agent."
 
-// leaveFor lets whoever repeats the call continue its request.
+// leaveFor marks a request so that a repetition of the call continues it.
 func (h *hook) leaveFor(rec record) {
 	if rec.move(open, left) != nil {
 		rec.remove(open) // the repeat asks anew
 	}
 }
 
-// withdraw takes a request back, also if ctx has ended.
+// withdraw withdraws a request, even if ctx has ended.
 func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 	defer cancel()
@@ -503,7 +504,7 @@ func list(names []string) string {
 	}
 }
 
-// sentence ends a text as a sentence ends.
+// sentence adds a full stop to a text if it lacks one.
 func sentence(text string) string {
 	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
 		return text
@@ -511,7 +512,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// shorten limits a text.
+// shorten limits the length of a text.
 func shorten(text string) string {
 	if r := []rune(text); len(r) > longestText {
 		return string(r[:longestText-1]) + "…"

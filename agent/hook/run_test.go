@@ -20,13 +20,13 @@ func allows(a Answer) bool {
 	return a.Code == 0 && strings.Contains(string(a.Out), `"allow"`)
 }
 
-// withID is the agent's call with another id.
+// withID returns the agent's usual call with another id.
 func (d *desk) withID(event, id string) string {
 	return strings.NewReplacer("toolu_01", id, "call_01", id, "d024a132", id).Replace(d.input(event, d.tool, d.args, ""))
 }
 
-// TestRepeatContinues shows that a call that was denied because nobody had decided continues its request when the model
-// repeats it, although its id is new then.
+// TestRepeatContinues shows a call that was denied because nobody had decided. When the model repeats the call, the
+// repetition continues the same request, although its id is new.
 func TestRepeatContinues(t *testing.T) {
 	for _, a := range Agents() {
 		t.Run(a.Name, func(t *testing.T) {
@@ -58,8 +58,8 @@ func TestRepeatContinues(t *testing.T) {
 	}
 }
 
-// TestStaleRequests shows that a repeat asks anew if its request ended meanwhile without a decision, and is told a
-// rejection.
+// TestStaleRequests shows repetitions of a call. If the request has ended without a decision, the repetition makes a
+// new request. If the request was rejected, the repetition gets the rejection.
 func TestStaleRequests(t *testing.T) {
 	for status, requests := range map[string]int{"expired": 2, "withdrawn": 2, "voided": 2, "revoked": 2, "succeeded": 2, "rejected": 1} {
 		t.Run(status, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestStaleRequests(t *testing.T) {
 	}
 }
 
-// TestSameCallsAtOnce shows that identical calls at once never share an approval. Where the agent has no ids, they share a
-// request until it is claimed.
+// TestSameCallsAtOnce shows that identical calls at the same moment never share an approval. If the agent has no ids,
+// the calls share a request until it is claimed.
 func TestSameCallsAtOnce(t *testing.T) {
 	for _, agent := range []string{"claude-code", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
@@ -155,7 +155,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestLocalAnswers shows that a request ends when the person answers at the agent, however the agent tells.
+// TestLocalAnswers shows that a request ends when the user answers at the agent. The agents report this in different
+// ways.
 func TestLocalAnswers(t *testing.T) {
 	for _, a := range Agents() {
 		if !a.Comfort {
@@ -186,7 +187,7 @@ func TestLocalAnswers(t *testing.T) {
 	}
 }
 
-// TestControlIgnoresTheEnd shows that with the profile control a request outlives the turn.
+// TestControlIgnoresTheEnd shows that in the profile control, a request still waits after the end of the turn.
 func TestControlIgnoresTheEnd(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
@@ -215,7 +216,7 @@ func TestUnknownAgent(t *testing.T) {
 	}
 }
 
-// TestOldRecords shows that records that nothing removed are deleted.
+// TestOldRecords shows that old records are deleted if no event has removed them.
 func TestOldRecords(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
@@ -275,7 +276,7 @@ func compact(t *testing.T, raw []byte) string {
 	return string(out)
 }
 
-// FuzzInput shows that nothing that an agent can write gets an answer that lets a call run, if the gateway can't be asked.
+// FuzzInput shows that while the gateway can't be asked, no input of an agent gets an answer that lets a call run.
 func FuzzInput(f *testing.F) {
 	for _, a := range Agents() {
 		talk := talks[a.Name]

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A record remembers a request between the processes of a session's hooks. It is a file, whose extension says how far the
-// request is. A rename from one to the next succeeds in one process only, so a request has one owner.
+// A record keeps a request between the processes of a session's hooks. A record is a file. The extension of the file's
+// name is the state of the request. Only one process succeeds in renaming the file to another state, so a request has
+// only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
 	Request string   `json:"request"` // empty: not known yet
@@ -31,12 +32,12 @@ const (
 	claimed = ".claimed" // the call may have run; its outcome is not reported yet
 )
 
-// keepRecords is how long a record stays that no event removed. The gateway ends requests and asks people about outcomes
-// much earlier.
+// keepRecords is how long a record is kept if no event removes it. The gateway ends requests, and asks people about
+// outcomes, much earlier.
 const keepRecords = 7 * 24 * time.Hour
 
-// state is the records of one session: the files of a folder whose names begin with the prefix. After it, they have the
-// time, so that they are listed oldest first.
+// state has the records of one session. The records are the files in a folder whose names begin with the prefix. After
+// the prefix, a name has the time, so that the oldest record is listed first.
 type state struct{ dir, prefix string }
 
 // session returns the records of an agent's session.
@@ -44,7 +45,7 @@ func session(dir, agent, id string) state {
 	return state{dir, agent + "-" + fingerprint(id)[:24] + "-"}
 }
 
-// fingerprint identifies a list of texts.
+// fingerprint returns a hash that identifies a list of texts.
 func fingerprint(parts ...string) string {
 	list, err := json.Marshal(parts)
 	if err != nil {
@@ -74,8 +75,8 @@ func (s state) list(extension string) []record {
 	return list
 }
 
-// find returns the first record with an extension that is of the call: by the agent's id if both have one, and otherwise
-// by a fingerprint.
+// find returns the first record of a call that has an extension. If the record and the call both have an id of the
+// agent, find compares the ids. Otherwise find compares fingerprints.
 func (s state) find(extension, id, fingerprint string) (record, bool) {
 	for _, r := range s.list(extension) {
 		if id != "" && r.ID != "" {
@@ -91,12 +92,12 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 	return record{}, false
 }
 
-// begin returns the record of a call. resumed: it continues an earlier request, that of a call that was left, or that of
-// another process that waits for the same call.
+// begin returns the record of a call. resumed is set if the record continues an earlier request. Such a request belongs
+// to a call that was left, or to another process that waits for the same call.
 //
-// A call is repeated because its agent was told to, so the same call after a left one is that one, whatever id it has now.
-// No rule about time is needed: the record is gone as soon as the request is claimed or over, and if it is stale, the
-// gateway says so when it is asked.
+// An agent repeats a call because it was told to. Therefore an identical call after a left call is its repetition, even
+// if it has another id. No time limit is needed. The record is removed as soon as the request is claimed or has ended.
+// If a record is stale, the gateway says so when it is asked.
 func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
 		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {
@@ -121,7 +122,7 @@ func (s state) create(r record) (record, error) {
 	return r, r.save(open)
 }
 
-// prune deletes what nothing removed, in all sessions.
+// prune deletes old records of all sessions that no event has removed.
 func (s state) prune() {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s state) prune() {
 	}
 }
 
-// save writes a record. Readers see the old one or the new one.
+// save writes a record. A reader sees either the old record or the new one.
 func (r record) save(extension string) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -147,10 +148,10 @@ func (r record) save(extension string) error {
 	return os.Rename(temporary, r.path+extension)
 }
 
-// move changes how far the request is.
+// move changes the state of a request by renaming its record.
 func (r record) move(from, to string) error { return os.Rename(r.path+from, r.path+to) }
 
-// remove forgets a request.
+// remove deletes the record of a request.
 func (r record) remove(extension string) {
 	os.Remove(r.path + extension) // a record that stays is pruned later, and the gateway knows that its request is over
 }

@@ -36,7 +36,7 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case o.effect == approvers.ReadOnly:
 		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
-	// The status means success. If an error were returned, the model would repeat the request.
+	// The status means success. An error here would make the model repeat the request.
 	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
@@ -83,8 +83,8 @@ func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	return data, err == nil, err
 }
 
-// empty returns the result for a response without a body. It includes the header Location, if any, which is the address
-// of the created resource.
+// empty returns the result for a response without a body. The result includes the header Location, if there is one.
+// Location is the address of the created resource.
 func (o *operation) empty(resp *http.Response) string {
 	text := "The server answered " + statusText(resp.StatusCode) + ", with no body."
 	if at := resp.Header.Get("Location"); at != "" {
@@ -109,7 +109,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	return cut(text, o.limit) + fmt.Sprintf("\n[cut: this is the beginning of %s; ask for less at once]", all)
 }
 
-// cut returns the beginning of a text. It does not split characters.
+// cut returns the beginning of a text. The cut does not split a character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -126,7 +126,7 @@ func TestLongAnswers(t *testing.T) {
 		t.Errorf("%q, %v", text[len(text)-100:], err)
 	}
 
-	// pointer searches the whole answer, up to a limit.
+	// The key pointer searches the whole answer, up to a limit.
 	s = serve(t, answering("application/json", `{"pad": "`+long+`", "a": 1}`))
 	if text, _, err := run(t, declared(t, s, reads+"max_result: 1KB\nresult: {pointer: /a}\n"), `{}`); err != nil || text != "1" {
 		t.Errorf("%q, %v", text, err)
@@ -205,7 +205,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// The text of a server's error response is quoted on one line and with limited length, if it is a text.
+// If a server's error response is a text, it is quoted on one line and with limited length.
 func TestErrorsAreQuoted(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{"application/problem+json", "{\"title\":\n \"Out of credit\"}", `the server answered 402 Payment Required: {"title": "Out of credit"}`},

@@ -75,7 +75,7 @@ func unquote(raw []byte) (string, error) {
 	return string(text), err
 }
 
-// plain returns a text, number or boolean without quotes. For other values, its second result is false.
+// plain returns a text, number or boolean without quotes. For any other value, the second result is false.
 func plain(raw []byte) (string, bool) {
 	if len(raw) == 0 {
 		return "", false

@@ -25,7 +25,7 @@ func lookup(name string) (string, bool) {
 	return v, ok
 }
 
-// received is a request as a server saw it.
+// received is a request that a server has received.
 type received struct {
 	Method, Target, Body string
 	Path                 string // decoded
@@ -40,7 +40,7 @@ type site struct {
 	got []received
 }
 
-// serve starts a server. Its address is not on the public internet, so declarations allow it.
+// serve starts a server. The server's address is not on the public internet, so declarations allow it.
 func serve(t *testing.T, answer http.HandlerFunc) *site {
 	t.Helper()
 	s := &site{}
@@ -70,7 +70,8 @@ func (s *site) last() (received, int) {
 	return s.got[len(s.got)-1], len(s.got)
 }
 
-// declared returns the only tool of a declaration. SITE in it is replaced by the server's address.
+// declared returns the only tool of a declaration. The word SITE in the declaration is replaced by the server's
+// address.
 func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := declare(t, s, yaml)
@@ -80,7 +81,7 @@ func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-// declaredWithout returns the only tool of a declaration, made without an environment.
+// declaredWithout returns the only tool of a declaration. The tool has no environment variables.
 func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, nil)
@@ -114,7 +115,7 @@ func declare(t *testing.T, s *site, yaml string) ([]agent.Tool, []error) {
 	return tools, errs
 }
 
-// indented puts a declaration below http.it.
+// indented returns a declaration as the value of the key http.it.
 func indented(yaml string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.Trim(yaml, "\n"), "\n") {

@@ -15,9 +15,9 @@ import (
 	"countersign/config"
 )
 
-// OpenAPI makes a tool from each operation of a file. It makes no connections and reads no other file. Each error is a
-// [*Problem]. An operation that can't be a tool is left out. This is an error if the policy names the operation, and
-// otherwise a warning. With a nil lookup the tools can be inspected but not run.
+// OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each error
+// is a [*Problem]. An operation that can't be a tool is left out. If the policy names such an operation, the problem is
+// an error. Otherwise the problem is a warning. If lookup is nil, the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)
@@ -74,7 +74,7 @@ func (a *api) warn(message, hint string) {
 	}
 }
 
-// listed returns a list of names, shortened if it is too long.
+// listed returns a list of names as text. If the list is too long, the text is shortened.
 func listed(names []string) string {
 	if len(names) > 20 {
 		return strings.Join(names[:20], ", ") + fmt.Sprintf(" and %d more", len(names)-20)
@@ -107,7 +107,7 @@ func (a *api) operations() {
 	}
 }
 
-// operation makes a tool from an operation, if it is wanted and can be one.
+// operation makes a tool from an operation, if the tool is wanted and possible.
 func (a *api) operation(method, path string, item, op map[string]any) {
 	name, _ := op["operationId"].(string)
 	if name == "" {
@@ -279,8 +279,8 @@ func (a *api) arguments(o *operation, path string, item, op map[string]any) (jso
 	return argumentsSchema(properties, required, s.defs)
 }
 
-// pathPieces splits a path's template. It returns an error if a placeholder has no parameter, or a parameter no
-// placeholder.
+// pathPieces splits a path's template. pathPieces returns an error if a placeholder has no parameter, or if a parameter
+// has no placeholder.
 func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	var out []piece
 	used := map[string]bool{}
@@ -307,7 +307,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	return out, nil
 }
 
-// literal percent-encodes the literal text of a path, except where it is already encoded.
+// literal percent-encodes the literal text of a path. The function leaves parts that are already encoded unchanged.
 func literal(text string) string {
 	var b strings.Builder
 	for i, c := range []byte(text) {

@@ -13,7 +13,7 @@ import (
 	"countersign/config"
 )
 
-// head begins a description; operations follow.
+// head is the beginning of a description, before its operations.
 const head = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n"
 
 // one is a description with one operation that has these members.
@@ -23,7 +23,7 @@ func one(members string) string {
 
 const id = "{name: id, in: path, required: true, schema: {type: string}}"
 
-// Errors in a file or an operation are reported. If an operation is left out, the other operations stay.
+// Errors in a file or an operation are reported. If one operation is left out, the other operations still become tools.
 func TestFaultyFiles(t *testing.T) {
 	nested := strings.Repeat("{items: ", 250) + "true" + strings.Repeat("}", 250)
 	large := make([]string, 3000)
@@ -129,7 +129,7 @@ func TestYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// Every change of an operation's request changes its definition, and no other change does.
+// A change of an operation's request changes the definition of the tool. No other change does.
 func TestDefinitionsOfOperations(t *testing.T) {
 	whole := one("summary: A, parameters: ["+id+", {$ref: '#/components/parameters/P'}], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/S'}}}}") +
 		"  /other: {get: {operationId: other, responses: {'200': {description: ok}}}}\n" +
@@ -176,8 +176,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// FuzzOpenAPI checks that any file is refused with an error, or gives tools that can be registered or are refused with
-// a reason.
+// FuzzOpenAPI checks that any file either is refused with an error or gives tools. Each tool can be registered, or is
+// refused with a reason.
 func FuzzOpenAPI(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

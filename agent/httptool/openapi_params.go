@@ -10,7 +10,7 @@ import (
 	"countersign/config"
 )
 
-// parameter has those properties of an operation's parameter that requests need.
+// parameter has the properties of an operation's parameter that requests need.
 type parameter struct {
 	name, in string
 	argument string // its name in the tool
@@ -41,8 +41,8 @@ var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether a parameter is not an argument for the model, because OpenAPI defines it elsewhere, or the
-// HTTP client or the policy sets it.
+// ignored reports whether a parameter is not an argument for the model. The result is true if OpenAPI defines the
+// parameter elsewhere, or if the HTTP client or the policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
@@ -125,7 +125,8 @@ func described(schema, description any) any {
 	return schema
 }
 
-// unwritable returns why values of one of the types can't be written unambiguously in the parameter's style, or "".
+// If values of one of the types can't be written unambiguously in the parameter's style, unwritable returns the reason.
+// Otherwise unwritable returns "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {
@@ -139,7 +140,7 @@ func (p *parameter) unwritable(kinds []string) string {
 	return ""
 }
 
-// media are the supported types of bodies, in order of preference.
+// media lists the supported media types of bodies, in order of preference.
 var media = []struct {
 	is   func(string) bool
 	kind bodyKind
@@ -155,7 +156,8 @@ func isJSON(m string) bool {
 	return m == "application/json" || strings.HasSuffix(m, "+json") || m == "text/json"
 }
 
-// body reads an operation's request body, with the schema of its argument, or nil if there is none.
+// body reads an operation's request body, with the schema of its argument. If the operation has no body, it returns
+// nil.
 func (s *schemas) body(op map[string]any) (b body, required bool, schema any, err error) {
 	if op["requestBody"] == nil {
 		return body{}, false, nil, nil

@@ -71,7 +71,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	return d, invalid, err
 }
 
-// ReadFile reads an OpenAPI file's content. Its error does not name the file.
+// ReadFile reads an OpenAPI file's content. The error does not name the file.
 func ReadFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errors.New("can't be read: it is not a regular file") // reading it could block forever
@@ -143,8 +143,8 @@ func parseTree(data []byte) (any, error) {
 	return t.value(&node, 0)
 }
 
-// treeOf converts YAML to plain values. It limits the number of values, because aliases can be recursive or multiply
-// it.
+// treeOf converts YAML to plain values. treeOf limits the number of values, because aliases can be recursive or
+// multiply it.
 type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {

@@ -16,9 +16,10 @@ var (
 	schemaIn   = []string{"not", "items", "additionalProperties", "contains", "propertyNames", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "contentSchema"}
 	schemaList = []string{"allOf", "anyOf", "oneOf", "prefixItems", "items"}
 	schemaMap  = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-	// beside are keywords that don't affect validity. They are dropped to keep the schema short for the model.
+	// beside lists keywords that don't affect validity. The keywords are dropped to keep the schema short for the
+	// model.
 	beside = []string{"xml", "externalDocs", "example", "examples", "discriminator", "$schema", "$comment", "$anchor", "nullable", "readOnly"}
-	// elsewhere are keywords that change the meaning of references.
+	// elsewhere lists keywords that change the meaning of references.
 	elsewhere = []string{"$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 )
 

@@ -11,8 +11,9 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests: the address in the policy, or else the one in the file
-// that is nearest to the operation. It returns the address as written, with environment variables not filled in.
+// server determines the address for an operation's requests. This is the address in the policy or, without one, the
+// nearest address to the operation in the file. server returns the address as written, without the values of
+// environment variables.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {
@@ -137,7 +138,7 @@ func (a *api) lacks(name string) string {
 }
 
 // definition returns the pinned definition of an operation: the file's description of its requests with all references,
-// and the policy's address and headers. It does not include the description of responses.
+// and the policy's address and headers. The function does not include the description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

@@ -91,8 +91,8 @@ func TestHundredOperations(t *testing.T) {
 	}
 }
 
-// A description of version 3.0: which operations become tools, with which name and schema, and what is reported about
-// the others.
+// A description of version 3.0. The test checks which operations become tools, with which name and schema, and what is
+// reported about the other operations.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)
@@ -167,7 +167,7 @@ func TestPetstore(t *testing.T) {
 	}
 }
 
-// plainText is a text without the spaces that only lay it out.
+// plainText returns a text without the white space that only formats it.
 func plainText(s string) string {
 	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
 }
@@ -267,7 +267,7 @@ func TestBookings(t *testing.T) {
 	}
 }
 
-// The values in the table of styles of the OpenAPI specification.
+// Requests have the values of the style table in the OpenAPI specification.
 func TestTableOfStyles(t *testing.T) {
 	s := serve(t, status(200))
 	const (

@@ -16,7 +16,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// operation is the HTTP side of a tool: how its requests are made and their responses read.
+// operation is the HTTP side of a tool. operation says how requests are made and how responses are read.
 type operation struct {
 	tool    string
 	method  string
@@ -59,13 +59,13 @@ func (p *Problem) Error() string {
 // errUnknownEnvironment means that the tool can only be inspected, not run.
 var errUnknownEnvironment = errors.New("nothing was sent: the values of the environment are not known here")
 
-// slack is how much longer a run may take than its request. The request thus ends first, and the run can report its
-// outcome.
+// slack is how much longer a run may take than its request. Therefore the request ends first, and the run can report
+// its outcome.
 const slack = 5 * time.Second
 
-// Tools makes a tool from each HTTP endpoint in the policy. It makes no connections. Each error is a [*Problem]. It
-// leaves out an endpoint with a problem that is not a warning. With a nil lookup the tools can be inspected but not
-// run.
+// Tools makes a tool from each HTTP endpoint in the policy. Tools makes no connections. Each error is a [*Problem].
+// Tools leaves out an endpoint with a problem, unless the problem is only a warning. If lookup is nil, the tools can be
+// inspected but not run.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	var tools []agent.Tool
 	var errs []error
@@ -161,8 +161,8 @@ func (o *operation) aim(path string) error {
 	return nil
 }
 
-// definition returns the declaration of the request, without values of environment variables. It is the tool's pinned
-// definition: if it changes, the tool counts as another tool.
+// definition returns the declaration of the request, without values of environment variables. The declaration is the
+// tool's pinned definition. If the declaration changes, the tool counts as another tool.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {
@@ -191,7 +191,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded returns out. It is for values that can always be encoded, so it panics on an error.
+// encoded returns out, and panics if err is not nil. The function is for values that can always be encoded.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

@@ -62,7 +62,7 @@ func elsewhere(code int, location string) http.HandlerFunc {
 	}
 }
 
-// The outcome of a call, for every way in which its request can end. docs/http.md has this table.
+// The outcome of a call for every possible end of its request. docs/http.md has the same table.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
@@ -125,7 +125,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A call that is refused before anything is sent has done nothing, whatever the tool's effect.
+// A call that is refused before anything is sent has done nothing, for a tool with any effect.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,7 +175,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// If a call is stopped while its request is under way, a write may have taken effect.
+// If a call is stopped during its request, a request that writes may have taken effect.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)
@@ -216,7 +216,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// The run gets a little more time than its request, so that it can report the outcome.
+// The run gets a little more time than its request, so that the run can report the outcome.
 func TestTimeouts(t *testing.T) {
 	s := serve(t, status(200))
 	if tool := declared(t, s, reads+"timeout: 7s\n"); tool.Timeout != 12*time.Second {

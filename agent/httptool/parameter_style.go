@@ -7,7 +7,7 @@ import (
 )
 
 // The encoders for each place that an argument can have in a request. If a value can't be encoded, the error is for the
-// model: it names the argument and says what to change.
+// model. The error names the argument and says what to change.
 
 // style is the notation of a list or object in a text, in OpenAPI's terms.
 type style struct {

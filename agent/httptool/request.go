@@ -26,14 +26,14 @@ const (
 	textBody bodyKind = "text"
 )
 
-// body describes which arguments form a request's body, and the body's format.
+// body says which arguments form a request's body, and in which format.
 type body struct {
 	kind bodyKind
 	arg  string // the argument that is the whole body; empty: its members are all arguments without another place
 	mime string
 }
 
-// request builds a call's request. If it fails, nothing was sent; the error is for the model.
+// request builds a call's request. If request fails, nothing was sent, and the error is for the model.
 func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
 	list, err := members(in.Args)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A value that is not allowed in its place is refused, with an error that names the argument, and nothing is sent.
+// A value that is not allowed in its place is refused with an error that names the argument. No request is sent.
 func TestRefusedArguments(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)
@@ -105,7 +105,7 @@ func TestRefusedArguments(t *testing.T) {
 			t.Errorf("%s: %v; want %q", args, err, want)
 		}
 	}
-	// A dot segment that two arguments form together is refused, too.
+	// If two arguments together form a dot segment, the call is refused too.
 	two := declared(t, s, "url: 'SITE/a/{x}{y}/b'\narguments: {type: object, properties: {x: {}, y: {}}, required: [x, y]}\n")
 	for _, args := range []string{`{"x":".","y":"."}`, `{"x":"%2e","y":"."}`, `{"x":"%2","y":"e"}`} {
 		if _, _, err := run(t, two, args); err == nil {
@@ -199,7 +199,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Without an environment the tools can be listed.
+// Without an environment, the tools can still be listed.
 func TestWithoutEnvironment(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)
@@ -215,7 +215,7 @@ func TestWithoutEnvironment(t *testing.T) {
 	}
 }
 
-// Every change of the declaration makes another tool, so an approval of the old tool does not run the new one.
+// Every change of the declaration makes another tool. An approval of the old tool does not let the new tool run.
 func TestDefinitions(t *testing.T) {
 	s := serve(t, status(200))
 	seen := map[string]string{}
@@ -231,7 +231,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// If a request is sent, the server decodes exactly the original arguments, each in its place.
+// If a request is sent, the server decodes each argument in its place, and gets exactly the original value.
 func TestServerDecodesWhatWasGiven(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, strings.Replace(placed, "&fixed=a%20b&key=${API_KEY}", "", 1))

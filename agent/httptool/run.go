@@ -88,7 +88,7 @@ func (o *operation) refused(resp *http.Response) error {
 	return fmt.Errorf("%w: the server answered %s%s", agent.ErrOutcomeUnknown, status, said)
 }
 
-// saysNo are the statuses with which a server refuses the call because of its content. Other statuses concern the
+// saysNo lists the statuses with which a server refuses a call because of its content. Other statuses concern the
 // caller, the number of calls, or the server.
 var saysNo = []int{
 	http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed,

@@ -16,7 +16,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf lists the secrets that the declarations below send, in every form in which a server may repeat them.
+// secretsOf lists the secrets that the declarations below send. secretsOf has each secret in every form in which a
+// server may repeat it.
 func secretsOf() []string {
 	var out []string
 	for _, s := range []string{environment["API_TOKEN"], environment["API_KEY"], "Sw0rdf1sh!", "user:Sw0rdf1sh!", "written-out-0123"} {
@@ -122,7 +123,7 @@ func leaks(t *testing.T, where, said string) {
 		if strings.Contains(said, secret) {
 			t.Errorf("%s tells %q:\n%.400s", where, secret, said)
 		}
-		// A text that was cut does not end with the beginning of a secret either.
+		// A text that was cut does not end with the beginning of a secret.
 		line, _, _ := strings.Cut(said, "\n")
 		for n := 3; n < len(secret); n++ {
 			if strings.HasSuffix(line, secret[:n]) {

@@ -13,7 +13,7 @@ import (
 	"countersign/config"
 )
 
-// address is a handwritten server at an address. act answers calls; nil answers "done".
+// address is a handwritten server at an address. act answers calls. If act is nil, the answer is "done".
 type address struct {
 	t    *testing.T
 	act  func(w http.ResponseWriter, r *http.Request, m wire)

@@ -25,8 +25,8 @@ func init() {
 	})
 }
 
-// TestReadAgain checks that a change which the server does not announce is found even if no tool is called. Waiting
-// requests are voided; when the tool equals its pin again, it can be called.
+// TestReadAgain checks that an unannounced change of a tool is found even if no tool is called. Waiting requests are
+// voided. When the tool equals its pin again, it can be called.
 func TestReadAgain(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	l := quick()
@@ -49,7 +49,8 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestReadAgainBesideACall checks that a server keeps its connection if it answers nothing else during a call.
+// TestReadAgainBesideACall checks a server that answers no other request during a call. Such a server keeps its
+// connection.
 func TestReadAgainBesideACall(t *testing.T) {
 	l := quick()
 	l.again, l.list = 20*time.Millisecond, 300*time.Millisecond

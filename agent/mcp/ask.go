@@ -21,8 +21,8 @@ const (
 	maxVisits = 3
 )
 
-// elicit puts a server's question to the person who asked for the run. If it is not clear to which run the question
-// belongs, elicit declines it, because it could reach the wrong person.
+// elicit asks a server's question of the person who requested the run. If the question does not clearly belong to one
+// run, elicit declines the question, because it could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)
 	q, f := ses.tap.whose(key)

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// accepting accepts each form, and records it.
+// accepting accepts and records each form.
 func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, error), *[]agent.Form) {
 	var mu sync.Mutex
 	var forms []agent.Form
@@ -24,8 +24,8 @@ func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, e
 	}, &forms
 }
 
-// TestAsk checks that a question of the server goes to the person who asked for the call, with the form's bytes, and
-// that the answer goes back.
+// TestAsk checks that a question of the server goes to the person who asked for the call. The form keeps its bytes, and
+// the answer goes back to the server.
 func TestAsk(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "asks"))
 	tool := o.tool(t, "bad.act")
@@ -116,7 +116,7 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestVisit checks that if a server first requires a visit to an address, the call is repeated only after the requester
+// TestVisit checks a server that first requires a visit to an address. The call is repeated only after the requester
 // has agreed.
 func TestVisit(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
@@ -147,7 +147,7 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// TestUnfitForms checks that nobody is shown a question without a length limit, or an address that hides its host.
+// TestUnfitForms checks that nobody is shown a question that is too long, or an address that hides its host.
 func TestUnfitForms(t *testing.T) {
 	for name, f := range map[string]agent.Form{
 		"no words":       {},

@@ -107,7 +107,7 @@ func rejected(a *answer) error {
 }
 
 // unanswered returns the error of a call without an answer. If the request can't have reached the server, the error
-// says that nothing was done; otherwise the outcome is unknown.
+// says that the call had no effect. Otherwise the outcome is unknown.
 func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)

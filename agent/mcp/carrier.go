@@ -30,8 +30,8 @@ type carrier struct {
 // errElsewhere refuses a redirect: the headers are meant only for the address in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
-// newCarrier returns the HTTP client for a server's address, and a second client for signing in, which sends none of
-// the headers.
+// newCarrier returns the HTTP client for a server's address, and a second client for signing in. The second client
+// sends none of the headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -160,7 +160,7 @@ func (e ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// received passes the content of a response through the tap, which checks each message.
+// received passes the content of a response through the tap. The tap checks each message.
 func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {

@@ -16,21 +16,21 @@ import (
 // Config configures a Client.
 type Config struct {
 	Servers []config.Server
-	// Lookup returns environment variables for ${NAME} in the servers' values. If nil, config.Lookup is used.
+	// Lookup returns environment variables for ${NAME} in the servers' values. If Lookup is nil, config.Lookup is used.
 	Lookup func(name string) (string, bool)
 	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
-	// server don't overlap. Offer is not called when a server becomes unreachable: its tools stay, and calls to them
-	// wait for a while and then fail. If nil, lists are not reported.
+	// server don't overlap. Offer is not called when a server becomes unreachable. The server's tools then stay, and
+	// calls to these tools wait for a while and then fail. If Offer is nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
-	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If nil, problems
-	// are only logged.
+	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If LeftOut is nil,
+	// problems are only logged.
 	LeftOut func(server, problem string)
 	Log     *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
 }
 
-// Client keeps the connections to all servers. It is safe for concurrent use.
+// Client keeps the connections to all servers. Client is safe for concurrent use.
 type Client struct {
 	servers []*server
 	byName  map[string]*server
@@ -64,7 +64,7 @@ func open(c Config, l limits) *Client {
 	return client
 }
 
-// Run keeps all servers connected until ctx ends, and then stops the servers that it started. It returns nil.
+// Run keeps all servers connected until ctx ends, and then stops the servers that it started. Run returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, s := range c.servers {

@@ -64,7 +64,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	return d, t, nil
 }
 
-// believe applies a server's claims about a tool. It is for servers whose claims the operator trusts.
+// believe applies a server's claims about a tool. The function is only for servers whose claims the operator trusts.
 func believe(t *agent.Tool) {
 	switch c := t.Claims; {
 	case c.ReadOnly != nil && *c.ReadOnly:

@@ -1,13 +1,14 @@
 // Package mcp offers the tools of MCP servers. A server is a program that the package starts and talks to over pipes,
 // or an address that speaks streamable HTTP.
 //
-// Guarantees, whatever a server does:
+// The package gives these guarantees, even for a hostile server:
 //
 //   - A faulty server affects only its own calls. Every message has a size limit, every wait has a time limit, and each
 //     server has its own connection, which is re-established after increasing delays.
 //   - The definition of a tool consists of the exact bytes in the server's list, including unknown members, order and
-//     spaces. Nothing is canonicalized: any changed byte makes another definition. A call is sent only if the
-//     registered definition is in the server's list, read at most a few seconds earlier on the same connection.
+//     spaces. Nothing is canonicalized: any changed byte makes another definition. A call is sent only if the server's
+//     list has the registered definition. The list must have been read on the same connection, at most a few seconds
+//     earlier.
 //   - The arguments are sent as the approved bytes, with one exception: over pipes a message is one line, so a line
 //     break between two values (never within a text) is sent as a space.
 //   - An error of a call means that nothing was done or that the tool itself reports an error, unless it wraps

@@ -123,8 +123,8 @@ var unreadable = []struct{ what, from, to string }{
 
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
-// Whatever a server changes in a tool's definition, the tool is blocked as soon as the list was read, its waiting
-// requests are voided with a reason, new calls are refused, and neither the old nor the new tool is called on the
+// A server may change any part of a tool's definition. As soon as the list was read, the tool is blocked, its waiting
+// requests are voided with a reason, and new calls are refused. Neither the old nor the new tool is called on the
 // server. When the server offers the pinned definition again, the tool works again.
 func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
@@ -176,7 +176,7 @@ func TestDriftCorpus(t *testing.T) {
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
 }
 
-// registered is the tool as it was pinned, for a caller that still holds it.
+// registered returns the tool as it was pinned. A caller may still hold such a value.
 func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))
@@ -186,8 +186,8 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// An ambiguous list does not count. The server counts as unavailable, and none of its tools is called until it has a
-// valid list.
+// An ambiguous list does not count. The server then counts as unavailable, and none of its tools is called until it
+// sends a valid list.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -219,8 +219,8 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// Changes that don't affect a tool's definition don't block the tool: changes of its position in the list, of the
-// list's pages, of other tools, and of spaces between tokens.
+// Some changes don't affect a tool's definition and don't block the tool. Such changes are changes of its position in
+// the list, of the list's pages, of other tools, and of spaces between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})
@@ -257,8 +257,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// If a server changes a tool without announcing it, the change is detected at the next call at the latest: the call is
-// not made, and the tool is blocked from then on.
+// If a server changes a tool without an announcement, the change is detected at the next call at the latest. The call
+// is not made, and the tool is blocked from then on.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	o := newHarness(t, s)

@@ -26,8 +26,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// driftingServer is a server whose tool list a test writes, byte for byte. Everything else is the SDK's: the session,
-// the calls, and the notification that the list changed.
+// driftingServer is a server whose tool list a test writes, byte for byte. The SDK does everything else: the session,
+// the calls, and the notification that the list has changed.
 type driftingServer struct {
 	sdk  *sdk.Server
 	http http.Handler
@@ -65,7 +65,7 @@ func (s *driftingServer) says(aloud bool, pages ...[]string) {
 	}
 }
 
-// ServeHTTP replaces the SDK's list by the test's.
+// ServeHTTP replaces the SDK's list of tools by the list of the test.
 func (s *driftingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -120,7 +120,7 @@ type harness struct {
 	n      int
 }
 
-// newHarness connects with a server at an address, and pins what it offers now.
+// newHarness connects to a server at an address, and pins the tools that the server offers now.
 func newHarness(t *testing.T, h http.Handler) *harness {
 	t.Helper()
 	l := quick()
@@ -177,7 +177,7 @@ func (o *harness) offered() {
 	}
 }
 
-// pinWhatIsOffered does what countersign tools pin does.
+// pinWhatIsOffered pins the offered tools, as countersign tools pin does.
 func (o *harness) pinWhatIsOffered() {
 	o.t.Helper()
 	var pinned []agent.Tool
@@ -235,7 +235,7 @@ func (o *harness) blocked(name string) string {
 	return tool.Blocked
 }
 
-// stale makes the client's list count as too old for a call.
+// stale makes the client's list too old for a call.
 func (o *harness) stale() {
 	o.t.Helper()
 	ses, err := o.client.servers[0].ready(o.t.Context())

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// events is a stream of server-sent events in which each message is replaced by the form that the SDK receives.
+// events is a stream of server-sent events. Each message in it is replaced by the form that the SDK receives.
 type events struct {
 	body    io.ReadCloser
 	lines   *bufio.Reader

@@ -35,8 +35,8 @@ func outcomeOf(err error) outcome {
 
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
-// TestHostileServers checks that, whatever a server does, its calls end in time with an outcome that claims no more
-// than is known. Memory and goroutines stay limited, and another, correct server can be called all the time.
+// TestHostileServers checks that the calls of a hostile server end in time. The outcomes of these calls claim only
+// known facts. Memory and goroutines stay limited, and another, correct server can be called all the time.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string
@@ -178,8 +178,8 @@ func said(err error) string {
 // betweenCalls is a pause, so that the calls beside a hostile server do not use all processors.
 const betweenCalls = 10 * time.Millisecond
 
-// keepCalling calls a tool until the returned function is called, which returns the number of calls. Each call must
-// succeed at the first try.
+// keepCalling calls a tool until the returned function is called. That function returns the number of calls. Each call
+// must succeed at the first try.
 func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -17,8 +17,8 @@ import (
 	"countersign/config"
 )
 
-// TestExactArgumentsOverHTTP checks that not even a line break changes, because over HTTP a message need not be one
-// line.
+// TestExactArgumentsOverHTTP checks that the arguments don't change over HTTP. Even line breaks stay, because a message
+// over HTTP need not be one line.
 func TestExactArgumentsOverHTTP(t *testing.T) {
 	a := &address{}
 	s := a.at(t)
@@ -158,8 +158,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheDoor checks that a refused login is reported with the setting to change, and that no secret is logged
-// or returned.
+// TestRefusedAtTheDoor checks that the error for a refused login names the setting to change, and that no secret is
+// logged or returned.
 func TestRefusedAtTheDoor(t *testing.T) {
 	t.Setenv("FAR_TOKEN", "far-secret-value")
 	for _, tt := range []struct {
@@ -211,7 +211,7 @@ func TestRefusedAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestUnfitAddresses checks that forbidden addresses are not connected to.
+// TestUnfitAddresses checks that no connection is made to a forbidden address.
 func TestUnfitAddresses(t *testing.T) {
 	t.Setenv("FAR_URL", "no address")
 	t.Setenv("OPEN_URL", "http://crm.example.com/mcp")
@@ -267,8 +267,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked checks that a server is connected although it does not answer the request for the stream of
-// unsolicited messages, and that a server can announce changes on that stream.
+// TestStreamUnasked checks the stream of unsolicited messages. A server that does not answer the request for this
+// stream is still connected. A server can announce changes on this stream.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond
@@ -306,7 +306,8 @@ func TestStreamUnasked(t *testing.T) {
 	}
 }
 
-// TestAskOverHTTP checks that a question on a call's own stream belongs to that call, however many are under way.
+// TestAskOverHTTP checks that a question on a call's own stream belongs to that call, even if several calls are in
+// progress.
 func TestAskOverHTTP(t *testing.T) {
 	answered := make(chan string, 10)
 	a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {

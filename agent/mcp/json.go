@@ -28,7 +28,7 @@ var errNoObject = errors.New("it is not a JSON object")
 // readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
 
-// readLoosely parses as much of an object as possible, to find the call to which it belongs.
+// readLoosely parses as much of an object as possible, so that the call to which the object belongs can be found.
 func readLoosely(raw []byte) (object, error) {
 	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -91,7 +91,7 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
-// has reports whether the object has a member of that name, with any value.
+// has reports whether the object has a member with a name. The value does not matter.
 func (o object) has(name string) bool { return o.get(name) != nil }
 
 // text returns a text member, or "" for any other type.
@@ -191,8 +191,8 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// outermost is for a message that is nested too deeply to be parsed. It returns an object with only the message's id,
-// if that is a number near the beginning or the end.
+// outermost reads a message that is nested too deeply to be parsed. The function returns an object with only the
+// message's id. The function finds the id only if the id is a number near the beginning or the end of the message.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {

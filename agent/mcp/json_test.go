@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReadMessage checks which bytes count as a message, and what is known of other bytes.
+// TestReadMessage checks which bytes count as a message, and which parts of invalid messages can be read.
 func TestReadMessage(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, tt := range []struct {

@@ -2,7 +2,7 @@ package mcp
 
 import "time"
 
-// limits limit the resources that a server can use. docs/mcp.md lists the values; tests use smaller ones.
+// limits limit the resources that a server can use. docs/mcp.md lists the values. Tests use smaller values.
 type limits struct {
 	start     time.Duration // from the start of a program, or the first request, to the end of the handshake
 	list      time.Duration // for reading the whole list of tools

@@ -75,7 +75,7 @@ func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 	}
 }
 
-// onePage reads one page, in the bytes that the tap received.
+// onePage reads one page of the list, with the exact bytes that the tap received.
 func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessage, string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,11 +102,11 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 // errDrifted means that a tool is not called because its definition changed.
 var errDrifted = fmt.Errorf("%w: its definition on the server differs from the pinned one; an operator must review it (countersign tools)", agent.ErrNotRun)
 
-// errGone means that the server does not have the tool any more.
+// errGone means that the server no longer has the tool.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
-// verify checks that the server's definition of a tool still equals the registered one. If the last list is too old, it
-// reads the list again.
+// verify checks that the server's definition of a tool still equals the registered one. If the last list is too old,
+// the function reads the list again.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

@@ -10,8 +10,7 @@ import (
 	"countersign/config"
 )
 
-// TestBadTools checks that an invalid tool is left out, by the client or by the registry, and that the others are
-// offered.
+// TestBadTools checks that the client or the registry leaves out an invalid tool, and that the other tools are offered.
 func TestBadTools(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "has bad tools"))
 	o.tool(t, "bad.act")
@@ -87,8 +86,8 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims checks that a server's claims about its tools are passed on as its own, and have no effect unless the
-// operator trusts them.
+// TestClaims checks that a server's claims about its tools are passed on as claims of the server. The claims have no
+// effect unless the operator trusts them.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
 		return []byte(`{"name":"t","title":"Title","inputSchema":{"type":"object"},"annotations":` + annotations + `}`)
@@ -126,7 +125,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody checks that a tool that is named in effects but missing from the server is reported.
+// TestEffectsOfNobody checks that a tool is reported if the policy names it in effects and the server does not have it.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

@@ -17,7 +17,7 @@ import (
 // patience bounds how long a test waits on a busy machine. Only a failing test waits that long.
 const patience = testkit.Patience
 
-// roleKey is the environment variable that makes this test binary a server. Its value names which one.
+// roleKey is the environment variable that makes this test binary a server. The value of the variable names the server.
 const roleKey = "MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// quick are the limits of the tests: the waits are short, the sizes are the real ones.
+// quick returns the limits for tests. The time limits are short, and the size limits are the real ones.
 func quick() limits {
 	l := usual
 	l.backoff, l.backoffTo, l.soft, l.write = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond, time.Second
 	return l
 }
 
-// program is a server that this test binary plays.
+// program returns the configuration of a server that is this test binary.
 func program(t *testing.T, name, role string) config.Server {
 	t.Helper()
 	self, err := os.Executable()

@@ -17,7 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a server program that was started. It implements the SDK's transport, and also the transport's only
+// process is a server program that was started. process implements the SDK's transport, and also the transport's only
 // connection.
 type process struct {
 	tap    *tap
@@ -38,7 +38,8 @@ type process struct {
 
 var _ sdk.Transport = (*process)(nil)
 
-// inherited are the environment variables that every program receives in addition to those that the policy names.
+// inherited lists the environment variables that every program receives in addition to the variables that the policy
+// names.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // start starts a server's program.
@@ -93,7 +94,8 @@ func plainly(err error) error {
 	return err
 }
 
-// environment returns a program's environment. Of this process's own variables it contains only the inherited ones.
+// environment returns a program's environment. From this process's own variables, the environment has only the
+// inherited variables.
 func environment(named map[string]string) []string {
 	var out []string
 	for _, name := range inherited {
@@ -160,8 +162,7 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// errTooLong ends a connection, because after a message that was not read to its end, the start of the next one is
-// unknown.
+// errTooLong ends a connection. If a message was not read to its end, the start of the next message is unknown.
 var errTooLong = errors.New("the server sent a message that is too large")
 
 // readLine reads a line without its end, up to a limit.
@@ -226,7 +227,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// end ends the program and its process group: it closes the program's input, then sends SIGTERM, then SIGKILL.
+// end ends the program and its process group. First it closes the program's input, then it sends SIGTERM, and then
+// SIGKILL.
 func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()
@@ -283,8 +285,8 @@ const (
 	logEvery = time.Second
 )
 
-// logLines writes a program's standard error to the log, line by line, until it ends. It always keeps reading, so that
-// the program does not block.
+// logLines writes a program's standard error to the log, line by line, until it ends. logLines always keeps reading, so
+// that the program does not block.
 func logLines(r *os.File, log *slog.Logger) {
 	defer r.Close()
 	b := bufio.NewReaderSize(r, 4*maxLine)

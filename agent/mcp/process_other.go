@@ -10,8 +10,8 @@ import (
 // ownGroup returns nil: this system has no process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// signalGroup ends a program. Its children are not ended, because this system has no process groups, and it can't be
-// asked to end.
+// signalGroup ends a program. The program's children are not ended, because this system has no process groups. The
+// program can't be asked to end.
 func signalGroup(p *os.Process, s syscall.Signal) {
 	if s == syscall.SIGKILL {
 		_ = p.Kill() // an error means that it has ended

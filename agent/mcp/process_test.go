@@ -18,7 +18,8 @@ import (
 	"countersign/config"
 )
 
-// A started server gets four variables and those that the policy names, and no others of this program.
+// A started server gets four standard variables and the variables that the policy names. The server gets no other
+// variables of this program.
 func TestCleanEnvironment(t *testing.T) {
 	t.Setenv("SLACK_BOT_TOKEN", "xoxb-never-for-servers")
 	t.Setenv("OPENAI_API_KEY", "sk-never-for-servers")
@@ -38,7 +39,7 @@ func TestCleanEnvironment(t *testing.T) {
 			t.Errorf("the server finds %s", name)
 		}
 	}
-	// the server got the value: it is recognised as a secret when it comes back
+	// The server got the variable TOKEN, because the client recognises the value as a secret in the answer.
 	if !slices.Contains(names, "PATH") || !strings.Contains(text, "TOKEN=(removed)") {
 		t.Errorf("it does not find what it needs: %q", names)
 	}
@@ -103,7 +104,8 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestNoOrphans checks that a server's children end with it, however it ends, and that a server that resists ends too.
+// TestNoOrphans checks that a server's child processes end with the server, for every way in which the server ends. A
+// server that ignores SIGTERM ends too.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"leaves children", "does not want to end"} {
 		t.Run(role, func(t *testing.T) {
@@ -144,8 +146,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// gone waits until a process no longer exists. A killed child of a dead server exists until the process that inherits
-// it reaps it.
+// gone waits until a process no longer exists. After a server has died, a killed child process exists until its new
+// parent process reaps it.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -161,8 +163,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestServerThatReadsNothing checks that a server that does not read its input is given up, and that the call reports
-// that it was not sent completely.
+// TestServerThatReadsNothing checks that the client gives up a server that does not read its input. The error of the
+// call says that the call was not sent completely.
 func TestServerThatReadsNothing(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")
@@ -180,7 +182,7 @@ func TestServerThatReadsNothing(t *testing.T) {
 	}
 }
 
-// TestRestart checks that a server that ended is started again, and that a call meanwhile waits for it.
+// TestRestart checks that a server is started again after it has ended, and that a call waits for the restarted server.
 func TestRestart(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "dies after a call"))
 	tool := o.tool(t, "bad.act")
@@ -201,7 +203,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestUnresponsive checks that a server that answers neither a call nor a ping is started again.
+// TestUnresponsive checks that a server is restarted if it answers neither a call nor a ping.
 func TestUnresponsive(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond
@@ -228,8 +230,8 @@ func TestUnresponsive(t *testing.T) {
 	}
 }
 
-// TestLogLines checks that a program's standard error is logged line by line, without secrets, with limited length and
-// rate.
+// TestLogLines checks that a program's standard error is logged line by line. The lines have no secrets and a limited
+// length, and their rate is limited.
 func TestLogLines(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -265,7 +267,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestReadLine checks lines of every length around the buffer's, and that no more than the limit is read.
+// TestReadLine checks lines of every length near the size of the buffer, and checks that no more than the limit is
+// read.
 func TestReadLine(t *testing.T) {
 	for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 99, 100} {
 		r := bufio.NewReaderSize(strings.NewReader(strings.Repeat("x", n)+"\r\nnext\n"), 16)

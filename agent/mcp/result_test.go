@@ -52,7 +52,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestFilesThatDoNotFit checks that if a file can't be attached, the model is told, so that the file is not lost
+// TestFilesThatDoNotFit checks that the model is told if a file can't be attached, so that the file is not lost
 // silently.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
@@ -92,7 +92,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestOddErrors checks that an error with an invalid code, and an invalid number, do no harm.
+// TestOddErrors checks that an error with an invalid code or an invalid number does no harm.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
 	if outcomeOf(rejected(a)) != unclear {

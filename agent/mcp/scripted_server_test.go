@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// scriptedServer is a handwritten server, so that it can do what no library does.
+// scriptedServer is a handwritten server, because a server made with a library can't do all the wrong things that the
+// tests need.
 type scriptedServer struct {
 	in    *bufio.Reader
 	mu    sync.Mutex
@@ -23,7 +24,7 @@ type scriptedServer struct {
 	lists int
 }
 
-// acts replace the correct behaviour of a scripted server, by method; "" is at the start.
+// acts replaces the correct behaviour of a scripted server, by method. The key "" is for the start of the server.
 type acts map[string]func(p *scriptedServer, m wire)
 
 // wire is a message as the scripted server parses it.
@@ -41,7 +42,7 @@ func newScriptedServer(a acts) *scriptedServer {
 	return &scriptedServer{in: bufio.NewReader(os.Stdin), out: bufio.NewWriter(os.Stdout), acts: a}
 }
 
-// write writes bytes that are not a message of the server's own.
+// write writes any bytes, such as bytes that are not a correct message.
 func (p *scriptedServer) write(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +64,7 @@ func (p *scriptedServer) fail(m wire, code int, message string) {
 	p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message)
 }
 
-// next reads a message; false means that there are no more.
+// next reads a message. If there are no more messages, next returns false.
 func (p *scriptedServer) next() (wire, bool) {
 	text, err := p.in.ReadString('\n')
 	if err != nil {
@@ -385,7 +386,7 @@ func many(n int) []string {
 	return out
 }
 
-// fat lists tools that are each small enough, but together too large.
+// fat lists tools. Each tool is small enough, but together they are too large.
 func fat(n int) []string {
 	var out []string
 	for i := range n {

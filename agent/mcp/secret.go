@@ -44,7 +44,7 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Value
 }
 
 // masked removes the server's secrets from its message. A list of tools is not changed, because its exact bytes are
-// pinned; a tool that contains a secret is not offered.
+// pinned. Instead, a tool that contains a secret is not offered.
 func (t *tap) masked(o object, raw []byte) (object, []byte) {
 	if !t.secrets.In(string(raw)) || !o.has("method") && t.isList(string(o.get("id"))) {
 		return o, raw
@@ -70,7 +70,7 @@ func (t *tap) isList(id string) bool {
 	return p != nil && p.method == "tools/list"
 }
 
-// maskJSON removes secrets from all texts, names and numbers of a value. It changes no other bytes.
+// maskJSON removes secrets from all texts, names and numbers of a value. maskJSON changes no other bytes.
 func maskJSON(raw json.RawMessage, secrets redact.Values) json.RawMessage {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(raw)))
 	var out bytes.Buffer

@@ -14,7 +14,8 @@ import (
 	"countersign/config"
 )
 
-// spilt is the secret of these tests: it contains characters that JSON, addresses and letter case treat specially.
+// spilt is the secret of these tests. The secret contains letters of both cases, and characters that are special in
+// JSON or in addresses.
 const spilt = `s3cr3t/K"e\y-é-1234`
 
 // escapedAll writes a text as JSON in which every character is escaped.
@@ -46,8 +47,8 @@ func init() {
 	}}
 }
 
-// TestSecretsStayHere checks that a secret that the policy gives a server never comes back to the model or to people,
-// in whatever form the server writes it.
+// TestSecretsStayHere checks that a server can't reveal a secret from the policy to the model or to people. The server
+// writes the secret in different forms.
 func TestSecretsStayHere(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	t.Setenv("SPILT_PIN", "12345678")
@@ -92,8 +93,8 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 }
 
-// TestWhatIsSecret checks that secrets are all values from the environment, and values written out under the name of a
-// secret.
+// TestWhatIsSecret checks which values count as secrets: all values from the environment, and literal values whose name
+// suggests a secret.
 func TestWhatIsSecret(t *testing.T) {
 	lookup := func(name string) (string, bool) {
 		v, ok := map[string]string{"A": "aaaaaaaa", "B": "bbbbbbbb", "DIR": "/srv/files", "PATH_TOKEN": "/tttttttt", "SHORT": "abc", "BASIC": base64.StdEncoding.EncodeToString([]byte("name:pppppppp"))}[name]
@@ -114,7 +115,7 @@ func TestWhatIsSecret(t *testing.T) {
 	}
 }
 
-// TestStateGoesBack checks that state which a server stores with the client goes back unchanged.
+// TestStateGoesBack checks that the client returns a server's state to the server unchanged.
 func TestStateGoesBack(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())

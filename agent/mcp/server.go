@@ -139,7 +139,7 @@ func (s *server) link(ctx context.Context) error {
 // jittered varies a delay, so that servers don't reconnect at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
-// relist reads the server's list of tools, and offers the tools if the list has changed.
+// relist reads the server's list of tools. If the list has changed, relist offers the tools.
 func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.list, fmt.Errorf("the server did not send its list of tools within %s", s.limits.list))
 	defer cancel()
@@ -176,7 +176,7 @@ func sameList(a, b []json.RawMessage) bool {
 	return true
 }
 
-// define converts a list to tools. It leaves out invalid definitions, and all tools whose name is not unique.
+// define converts a list to tools. The function leaves out invalid definitions, and all tools whose name is not unique.
 func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 	var out []agent.Tool
 	var problems []string
@@ -300,7 +300,7 @@ func (s *server) ready(ctx context.Context) (*session, error) {
 	}
 }
 
-// nudge requests that the list is read again.
+// nudge causes the list to be read again.
 func (s *server) nudge() {
 	select {
 	case s.wake <- struct{}{}:

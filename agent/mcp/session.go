@@ -149,8 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand fills in environment variables in the policy's values. It also registers the variables' values as secrets,
-// which are masked in all output; see also secretsOf.
+// expand fills in environment variables in the policy's values. The function also registers the variables' values as
+// secrets, which are masked in all output; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// refused returns advice for the case that the server refused a request, or "".
+// refused returns advice if the server refused a request. Otherwise refused returns "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""
@@ -212,7 +212,7 @@ func statusHint(status int64, s config.Server) string {
 	return ""
 }
 
-// end ends the connection, and the program that was started for it.
+// end ends the connection, and the program that was started for the connection.
 func (ses *session) end() {
 	ses.cancel()
 	if ses.process != nil {
@@ -236,7 +236,7 @@ func (ses *session) alive() bool {
 	}
 }
 
-// lost returns the error of a connection that ended by itself.
+// lost returns the error for a connection that the client did not end.
 func (ses *session) lost() error {
 	if why := ses.refused(); why != "" {
 		return errors.New(why)

@@ -15,9 +15,9 @@ import (
 	"countersign/internal/redact"
 )
 
-// tap processes every message of one connection as raw bytes. It inserts the exact arguments into outgoing calls, and
-// keeps the exact bytes of results and lists. It drops unsolicited messages before they reach the SDK, so that they
-// can't pile up there.
+// tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls, and
+// keeps the exact bytes of results and lists. The tap drops unsolicited messages before they reach the SDK, so that
+// such messages can't pile up there.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values
@@ -55,8 +55,8 @@ const (
 	questionKey = "countersign/question"
 	// executionKey passes the execution's id to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error code with which a rejected result is passed to the SDK. A server may send the same code;
-	// the flight's answer shows which of the two it was.
+	// refusedCode is the error code with which a rejected result is passed to the SDK. A server may send the same code.
+	// The answer in the flight shows whether the code came from the server or from the tap.
 	refusedCode = -32603
 )
 
@@ -86,7 +86,8 @@ func (t *tap) end(f *flight) {
 	}
 }
 
-// out processes an outgoing message of the SDK. It returns the bytes to send and, for a tool call, its flight.
+// out processes an outgoing message of the SDK. The function returns the bytes to send and, for a tool call, its
+// flight.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -161,8 +162,8 @@ func (t *tap) unfit(o object, why error) []byte {
 	return nil
 }
 
-// take returns and removes the request to which an answer belongs. A second answer to the same request therefore finds
-// none.
+// take returns and removes the request to which an answer belongs. For a second answer to the same request, take finds
+// no request.
 func (t *tap) take(id string) *outgoing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +209,8 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 	return raw
 }
 
-// finished handles a call's result. It tells the SDK only that there is a result, or passes on the server's questions.
+// finished handles a call's result. The function tells the SDK only that there is a result, or passes on the server's
+// questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
@@ -318,8 +320,8 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the run to which it belongs: the run whose stream carried the question, or
-// else the only run in progress.
+// whose returns the question with a key, and the run to which the question belongs. This is the run whose stream
+// carried the question or, if unknown, the only run in progress.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

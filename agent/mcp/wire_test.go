@@ -14,7 +14,7 @@ import (
 	"countersign/config"
 )
 
-// recorded is a scripted server that records what it reads, and a function that reads the record.
+// recorded returns a scripted server that records its input, and a function that reads the record.
 func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	t.Helper()
 	s := program(t, "bad", role)
@@ -45,8 +45,8 @@ func recordedLine(t *testing.T, read func() []string, words string) string {
 	}
 }
 
-// oddArguments are bytes that a library in between would change: order, spaces, escapes, numbers, characters that HTML
-// escapes.
+// oddArguments has bytes that a JSON library would change: an unusual order, spaces, escapes, numbers, and characters
+// that HTML escapes.
 const oddArguments = `{ "z":1.0,  "a":1e2,"big":12345678901234567890, "html":"<script>&\u0026","u":"\u00fc ü \/", "n":null, "z2":-0.0 , "é":[ ] }`
 
 // TestExactArguments checks that the signed bytes are sent, byte for byte.
@@ -75,8 +75,8 @@ func TestExactArguments(t *testing.T) {
 	}
 }
 
-// TestArgumentsOnALine checks that over pipes, where a message is a line, a line break between JSON tokens is sent as a
-// space, and nothing else changes.
+// TestArgumentsOnALine checks the arguments over pipes, where a message is a line. A line break between JSON tokens is
+// sent as a space, and nothing else changes.
 func TestArgumentsOnALine(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/visible"
 )
 
-// Limits of a displayed diff. It marks what is left out.
+// Limits of a displayed diff. The diff marks the parts that are left out.
 const (
 	maxLines = 60  // changes
 	maxText  = 240 // characters of one side of a change
@@ -22,8 +22,8 @@ const (
 )
 
 // Diff describes how one definition became another, with one line or more for each change: the old value after "-", the
-// new one after "+". It makes every difference visible: an invisible character, or one that looks like another, is
-// written as its code point. If there are no changes, the result is empty.
+// new one after "+". Diff makes every difference visible. An invisible character, or a character that looks like
+// another one, is written as its code point. If there are no changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -125,7 +125,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one changed place of a definition. A nil side means that the place did not exist on that side.
+// difference is one changed place of a definition. If a side is nil, the place did not exist on that side.
 type difference struct {
 	path       string
 	before, is *string
@@ -208,8 +208,8 @@ func point(rest string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// excerpt returns the part of s around byte at, on one line, with invisible characters escaped. It marks what it leaves
-// out.
+// excerpt returns the part of s around byte at, on one line, with invisible characters escaped. The excerpt marks the
+// parts that are left out.
 func excerpt(s string, at int) string {
 	start := 0
 	if utf8.RuneCountInString(s) > maxText && at > context {
@@ -228,7 +228,7 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote returns a JSON value in a form for people: a text without its quotes and escapes.
+// unquote returns a JSON value in a form for people. The function removes the quotes and escapes of a text.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
 		return v

@@ -8,7 +8,7 @@ import (
 	"countersign/agent/pins"
 )
 
-// The lock file in docs/tools.md is a valid one, byte for byte.
+// The lock file in docs/tools.md is valid, byte for byte.
 func TestDocumentedLock(t *testing.T) {
 	text, err := os.ReadFile("../../docs/tools.md")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// header is the first entry of the file. It explains the file to its reader.
+// header is the first entry of the file. header explains the file to its reader.
 const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
 
-// maxFile is the maximum size of the file, in bytes. For comparison: a thousand tools with long schemas take a few
+// maxFile is the maximum size of the file, in bytes. For comparison, a thousand tools with long schemas take a few
 // megabytes.
 const maxFile = 64 << 20
 
@@ -31,7 +31,7 @@ func Read(path string) (Lock, error) {
 	return Parse(path, data)
 }
 
-// Bytes returns the content of a lock file, or nil if there is none. It opens only regular files, because reading
+// Bytes returns the content of a lock file, or nil if there is none. Bytes opens only regular files, because reading
 // anything else could block forever.
 func Bytes(path string) ([]byte, error) {
 	info, err := os.Stat(path) // follows links
@@ -101,7 +101,7 @@ func quoted(s string) string {
 	return string(out)
 }
 
-// Write replaces a lock file completely, or leaves it unchanged. After it returns, the new file survives a power
+// Write replaces a lock file completely, or leaves it unchanged. After Write returns, the new file survives a power
 // failure. An existing file keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
 	if _, err := Bytes(path); err != nil { // such as a broken link, or not a regular file

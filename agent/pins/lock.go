@@ -1,10 +1,10 @@
 // Package pins stores the definitions that the operator reviewed, for every tool of an external server. The definitions
 // are in countersign.lock, beside the policy file, in the servers' own bytes. If a server's definition differs from the
-// pinned one in a single byte, it is a different tool, which nobody has reviewed yet.
+// pinned definition in a single byte, the tool counts as a different tool, which nobody has reviewed yet.
 //
 // The file is JSON, formatted for reading and for git: the tools sorted by name, with one line for each value that can
-// change. Two definitions are equal if they differ only in spaces between tokens. Any other difference counts, also in
-// the order of names, the notation of numbers, or duplicate names.
+// change. Two definitions are equal if they differ only in spaces between tokens. Every other difference counts, even a
+// different order of names, another notation of a number, or a duplicate name.
 package pins
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// FileName is the name of the lock file. It is in the policy file's directory.
+// FileName is the name of the lock file. The lock file is in the policy file's directory.
 const FileName = "countersign.lock"
 
 // Version is the only version of the format so far.
@@ -72,8 +72,8 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With returns the lock with a pin added, or replaced if the tool is already pinned. If the tool is already pinned, its
-// first-seen time is kept.
+// With returns the lock with a pin added, or replaced if the tool is already pinned. If the tool is already pinned,
+// With keeps its first-seen time.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)
@@ -95,7 +95,7 @@ func (l Lock) Without(tool string) Lock {
 	return Lock{Pins: slices.Delete(slices.Clone(l.Pins), i, i+1)}
 }
 
-// Make pins a definition. It truncates the time to seconds.
+// Make pins a definition. Make truncates the time to seconds.
 func Make(tool, source string, definition json.RawMessage, by string, now time.Time) (Pin, error) {
 	compact, err := Compact(definition)
 	if err != nil {

@@ -80,8 +80,8 @@ func TestWithKeepsWhenItWasSeenFirst(t *testing.T) {
 	}
 }
 
-// For any definition, the lock file reads back what was written, byte for byte, and writing it again gives the same
-// file.
+// For any definition, reading a lock file gives the written definition, byte for byte. Writing the lock again gives the
+// same file.
 func TestAnyDefinition(t *testing.T) {
 	value := func(t *rapid.T) string { return jsonValue(t, 0) }
 	rapid.Check(t, func(t *rapid.T) {
@@ -233,7 +233,8 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// A dangling link is neither "no pins" nor written through, and a path that is not a regular file is not opened.
+// A dangling link does not count as a file without pins, and is never written through. A path that is not a regular
+// file is not opened.
 func TestOnlyAFileIsALock(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, pins.FileName)

@@ -61,8 +61,8 @@ func (p *parser) broken(err error) error {
 	return p.fault("it is not valid JSON (%s); %s", plain(err), mendIt)
 }
 
-// object reads an object with known, unique names. For each name, in the order of the file, it calls the function that
-// reads the value.
+// object reads an object with known, unique names. For each name, in the order of the file, the function calls the
+// function that reads the value.
 func (p *parser) object(what string, known map[string]func() error) error {
 	if err := p.begin('{', what+" is not an object"); err != nil {
 		return err

@@ -48,8 +48,8 @@ func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 // QuickShare returns the share of quick approvals among those with a recorded time, from 0 to 1.
 func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, float64(p.Timed)) }
 
-// Within returns the shortest time within which the given percentage of the decisions were made. It returns false if no
-// decision time is recorded.
+// Within returns the shortest time within which the given percentage of the decisions were made. Within returns false
+// if no decision time is recorded.
 func (p *DecisionStats) Within(percent int) (time.Duration, bool) {
 	if len(p.times) == 0 {
 		return 0, false
@@ -58,10 +58,10 @@ func (p *DecisionStats) Within(percent int) (time.Duration, bool) {
 	return p.times[(len(p.times)*percent+99)/100-1], true
 }
 
-// DecisionReport sums up the decisions of a history, by role and by person.
+// DecisionReport summarizes the decisions in a history, by role and by person.
 type DecisionReport struct{ Roles, People map[string]*DecisionStats }
 
-// ReadDecisions sums up the decisions from a time on.
+// ReadDecisions summarizes all decisions since a time.
 func ReadDecisions(ctx context.Context, s store.Store, from time.Time) (DecisionReport, error) {
 	all := DecisionReport{Roles: map[string]*DecisionStats{}, People: map[string]*DecisionStats{}}
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {
@@ -120,7 +120,8 @@ func namesIn(ctx context.Context, s store.Store, request string) (names map[appr
 // QuickApproval is the shortest time in which a person can read a card.
 const QuickApproval = 3 * time.Second
 
-// IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections are harmless.
+// IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections don't count, because
+// they are harmless.
 func IsQuick(kind approvers.DecisionKind, took time.Duration) bool {
 	return kind == approvers.Approve && took < QuickApproval
 }

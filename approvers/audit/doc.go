@@ -2,19 +2,19 @@
 //
 // The history is in the store: a chain of records for each request, a journal that lists every record of all chains,
 // and signed heads over the journal. The rules of that format (hashes, links, trees, heads, proofs) are in package
-// approvers. This package works with it:
+// approvers. These files of package audit work with the history:
 //
 //   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a [HeadTarget] outside of the
 //     store: a file (head_file.go) or syslog (head_syslog.go). key_file.go has the keys.
 //   - verify.go, with verify_rows.go, verify_journal.go, verify_heads.go and verify_stored.go, compares the chains, the
-//     journal and the heads with each other, and with heads kept elsewhere (kept_heads.go). older_store.go finds a
-//     store that lacks the newest of the heads that it once had.
+//     journal and the heads with each other, and with heads kept elsewhere (kept_heads.go). older_store.go detects that
+//     a store lacks heads that it once had.
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go writes a
 //     request's whole story as a page (package evidence renders it). decisions.go and observed.go compute statistics.
 //
-// Reading skips damaged rows: after all other rows it returns an [Unread] error that lists the damaged ones.
+// Reading skips damaged rows. After all other rows were read, it returns an [Unread] error that lists the damaged rows.
 // Verification reports damage as a fault.
 //
-// The package never changes a record. Its only writes to the store are the heads, through the [Signer]. Texts that
-// people wrote are only returned if the caller asks for payloads.
+// The package never changes a record. The package's only writes to the store are the heads, through the [Signer]. The
+// package returns texts that people wrote only if the caller asks for payloads.
 package audit

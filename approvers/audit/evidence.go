@@ -23,7 +23,7 @@ type EvidenceOptions struct {
 }
 
 // WriteEvidence writes one HTML page with the whole story of each request, and returns the number of faults that the
-// page reports. Faults don't prevent the page from being written.
+// page reports. The page is written even if there are faults.
 func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approvers.PersonID, o EvidenceOptions) (faults int, err error) {
 	page := evidence.Page{MadeAt: time.Now(), MadeBy: who.Login()}
 	for _, chain := range o.Requests {
@@ -81,7 +81,8 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 	return out, err
 }
 
-// payloadState compares a payload with the hash in its record, and looks for an erasure if there is none.
+// payloadState compares a payload with the hash in its record. If the payload is missing, payloadState looks for a
+// record of an erasure.
 func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p approvers.AuditPayload, there bool) evidence.PayloadState {
 	switch {
 	case a.PayloadHash == "":
@@ -102,8 +103,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the names that the people of a request had in Slack when each of them acted. It returns no names if
-// the request was removed or is damaged.
+// peopleOf returns the Slack names of the people of a request, as they were when each person acted. peopleOf returns no
+// names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {

@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// sealOf returns the seal of a chain. If rows that are needed to check the seal are damaged, the seal has a fault for
-// each of them, and no head.
+// sealOf returns the seal of a chain. If rows that are needed to check the seal are damaged, the seal has no head, and
+// a fault for each damaged row.
 func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out, err := readSeal(r, chain, o)
 	rows, damaged := damagedRows(err)
@@ -28,8 +28,8 @@ func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (e
 	return out, nil
 }
 
-// readSeal finds the first signed head that covers the records of a chain, and checks the proof for each record. A
-// record with a valid proof existed when that head was signed.
+// readSeal finds the first signed head that covers the records of a chain, and checks the proof for each record. If a
+// record has a valid proof, the record existed when that head was signed.
 func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out := evidence.Seal{Named: !o.Own}
 	last, err := r.LastHead()
@@ -79,7 +79,8 @@ func readSeal(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) 
 	return out, err
 }
 
-// leafOf returns the number of a record in the journal. named is false if the journal has another record there.
+// leafOf returns the number of a record in the journal. If the journal has another record at this number, named is
+// false.
 func leafOf(r store.Reader, a approvers.AuditRecord) (leaf uint64, named bool, err error) {
 	row, err := r.AuditRow(a.Chain, a.Seq)
 	if err != nil {

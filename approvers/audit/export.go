@@ -106,7 +106,7 @@ type csvExport struct {
 	headed bool
 }
 
-// csvFacts are the facts that have a column of their own. All other facts share one column, as a JSON object.
+// csvFacts lists the facts that have a column of their own. All other facts share one column, as a JSON object.
 var csvFacts = []string{"tool", "kind", "role", "risk", "state", "digest"}
 
 func newCSVExport(w io.Writer) *csvExport {
@@ -173,7 +173,7 @@ func inert(cell string) string {
 	return cell
 }
 
-// cefExport writes ArcSight's Common Event Format, version 0, as SIEM systems read it.
+// cefExport writes version 0 of ArcSight's Common Event Format, which SIEM systems read.
 type cefExport struct{ w io.Writer }
 
 // cefSeverity has the severity of kinds of record, from 0 to 10. The default is 3.

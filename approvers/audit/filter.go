@@ -23,7 +23,7 @@ type Filter struct {
 	Until time.Time // records before this time
 }
 
-// takes reports whether the filter selects a record. The caller checks its chain.
+// takes reports whether the filter selects a record. The caller checks the record's chain.
 func (f Filter) takes(r approvers.AuditRecord) bool {
 	switch {
 	case len(f.Kinds) > 0 && !slices.Contains(f.Kinds, string(r.Kind)),
@@ -41,7 +41,7 @@ func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }
 
-// Records reads the selected records in order of time. It leaves out damaged records, because the filter can't be
+// Records reads the selected records in order of time. Records leaves out damaged records, because the filter can't be
 // applied to them.
 func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.AuditRecord, left Unread, err error) {
 	take := func(chain []approvers.AuditRecord) error {
@@ -74,7 +74,7 @@ func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.Aud
 // ErrUnknownChain means that the history has no chain with the given name.
 var ErrUnknownChain = errors.New("the history has no request")
 
-// oneChain reads a chain without its damaged records. If there is no such chain, it returns ErrUnknownChain.
+// oneChain reads a chain without its damaged records. If there is no such chain, oneChain returns ErrUnknownChain.
 func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.AuditRecord, left Unread, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		left = Unread{}
@@ -90,7 +90,7 @@ func oneChain(ctx context.Context, s store.Store, id string) (chain []approvers.
 	return chain, left, nil
 }
 
-// payloadOf reads the payload of a record. It returns false if there is none.
+// payloadOf reads the payload of a record. If the record has no payload, payloadOf returns false.
 func payloadOf(r store.Reader, a approvers.AuditRecord) (approvers.AuditPayload, bool, error) {
 	p, err := r.AuditPayload(a.Chain, a.Seq)
 	if errors.Is(err, store.ErrNotFound) {

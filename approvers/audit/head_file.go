@@ -46,7 +46,7 @@ type fileHead struct {
 }
 
 // heads reads the heads at the end of the file, in file order. Text after the last whole head counts as the beginning
-// of another head, whose writer was interrupted.
+// of another head that was written only in part.
 func (f HeadFile) heads() (all []fileHead, err error) {
 	text, err := f.end()
 	if err != nil {
@@ -71,7 +71,7 @@ func (f HeadFile) heads() (all []fileHead, err error) {
 	return all, nil
 }
 
-// newestHead returns the highest number of a head in the file; 0 if there is none.
+// newestHead returns the highest number of a head in the file. If the file has no heads, newestHead returns 0.
 func (f HeadFile) newestHead() (number uint64, err error) {
 	all, err := f.heads()
 	for _, h := range all {
@@ -80,8 +80,8 @@ func (f HeadFile) newestHead() (number uint64, err error) {
 	return number, err
 }
 
-// Last returns the highest number of a whole head in the file. If the store lacks heads from the end of the file, it
-// returns an aheadError with the newest of the missing heads.
+// Last returns the highest number of a whole head in the file. If the store lacks heads that are at the end of the
+// file, Last returns an aheadError with the newest of the missing heads.
 func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
 	all, err := f.heads()
 	if err != nil {
@@ -117,7 +117,8 @@ func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err err
 	return last, err
 }
 
-// end returns the end of the file, beginning with a whole head. It is "" if the file is missing or empty.
+// end returns the end of the file, beginning with a whole head. If the file is missing or empty, the function returns
+// "".
 func (f HeadFile) end() (string, error) {
 	file, err := os.Open(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +145,7 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
-// Ship appends heads. A head that was written only in part is terminated first.
+// Ship appends heads. If the last head in the file was written only in part, Ship terminates it first.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

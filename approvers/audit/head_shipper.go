@@ -22,8 +22,8 @@ type HeadTarget interface {
 	Ship(ctx context.Context, heads []store.Head) error
 }
 
-// HeadShipper copies heads to one target, and retries after a failure. It starts with the first head that the target
-// lacks.
+// HeadShipper copies heads to one target, and retries after a failure. HeadShipper starts with the first head that the
+// target lacks.
 type HeadShipper struct {
 	Target HeadTarget
 	store  store.Store
@@ -45,7 +45,7 @@ func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper
 }
 
 // durable sets the number of the newest head that is synced to the store's disk. A read transaction can return a newer
-// head. If that head were shipped and the power failed, the target would be ahead of the store.
+// head. If the newer head were shipped and the power failed, the target would be ahead of the store.
 func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
 
 // shipRetry is the delay after a failure.
@@ -124,7 +124,7 @@ func (c *HeadShipper) shipAll(ctx context.Context) error {
 	}
 }
 
-// Err returns the error of the last attempt; nil if it succeeded.
+// Err returns the error of the last attempt. Err returns nil if the attempt succeeded.
 func (c *HeadShipper) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// Syslog sends each head to a syslog server, as an RFC 5424 message. It serves one HeadShipper.
+// Syslog sends each head to a syslog server, as an RFC 5424 message. Syslog serves one HeadShipper.
 type Syslog struct {
 	Network, Address string      // udp, tcp, tls or unix, and the address; empty: no server
 	TLS              *tls.Config // nil: the system's certificate authorities
@@ -36,8 +36,8 @@ func (s *Syslog) String() string {
 	return config.Syslog{Network: s.Network, Address: s.Address}.String()
 }
 
-// Last returns the number before the newest head's. A new process therefore sends the newest head again; it covers
-// everything that the earlier heads cover.
+// Last returns the number before the newest head's. Therefore a new process sends the newest head again. The newest
+// head covers all records that the earlier heads cover.
 func (s *Syslog) Last(ctx context.Context, db store.Store) (number uint64, err error) {
 	err = db.View(ctx, func(r store.Reader) error {
 		number = 0

@@ -20,7 +20,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// received lists the heads that came as messages, which must be in order.
+// received lists the heads in the received messages. The heads must be in order.
 func received(t *testing.T, messages []syslog.Message) string {
 	t.Helper()
 	var text strings.Builder
@@ -82,8 +82,8 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	}
 }
 
-// Over streams, messages are framed, a broken connection is opened again, and a message that is known to have failed is
-// sent again.
+// Over streams, each message has a frame. A broken connection is opened again, and a message that is known to have
+// failed is sent again.
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

@@ -16,7 +16,7 @@ type keptHead struct {
 	place string
 }
 
-// KeptHeads are heads that are kept outside of the store. The zero value has none.
+// KeptHeads are heads that are kept outside of the store. The zero value has no heads.
 type KeptHeads struct {
 	heads  []keptHead
 	faults []error // texts that are not heads

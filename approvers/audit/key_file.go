@@ -20,8 +20,8 @@ import (
 // keyVariable is the environment variable with the path of the key file.
 const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 
-// OpenKeyFile reads the keys that sign heads. The first key signs new heads; the others signed earlier ones. If there
-// is no file, a new key is created and written.
+// OpenKeyFile reads the keys that sign heads. The first key signs new heads. The other keys have signed earlier heads.
+// If there is no file, a new key is created and written.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
 	keys, err := ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	return origin, err
 }
 
-// writeNew writes a file that only its owner can read. It fails if the file exists.
+// writeNew writes a file that only its owner can read. writeNew fails if the file exists.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -73,7 +73,7 @@ func writeNew(path, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct it.
+// ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct the key file.
 var ErrKeyFile = errors.New("the key file can't be used")
 
 // keyFileError is an ErrKeyFile with its own text.
@@ -132,7 +132,7 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 }
 
 // RenewedKeyFile creates a new key, and returns the content of the key file with that key in front. The caller writes
-// it.
+// the file.
 func RenewedKeyFile(path string) (string, error) {
 	keys, err := ReadKeyFile(path)
 	if err != nil {

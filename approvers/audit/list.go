@@ -79,8 +79,8 @@ type line struct {
 	sentence bool // what is a whole sentence, and rest is empty
 }
 
-// listRequests prints a line for each request with at least one of the records. A record of any other chain has its own
-// line.
+// listRequests prints a line for each request with at least one of the records. Each record of any other chain has a
+// line of its own.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}
@@ -109,7 +109,7 @@ func listRequests(ctx context.Context, out io.Writer, s store.Store, records []a
 	return err
 }
 
-// String fits the line into maxLine. It shortens the field what first.
+// String fits the line into maxLine. String shortens the field what first.
 func (l line) String() string {
 	room := maxLine - 16 - 4 - utf8.RuneCountInString(l.chain)
 	text := cut(l.what, room)

@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error for a store that was replaced by an old copy or another store: it lacks the newest of the
-// heads kept beside it, or it was restored from a dump. A bot that uses it could repeat runs, because the store does
-// not contain them.
+// OlderStore is the error for a store that was replaced by an old copy or by another store. Such a store lacks the
+// newest of the heads that are kept beside it, or it was restored from a dump. A bot that uses this store could repeat
+// runs, because the store does not contain them.
 type OlderStore struct {
 	store, file string         // paths
 	database    bool           // the store is a database
@@ -38,7 +38,7 @@ func (o *OlderStore) Error() string {
 		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
-// What describes the difference. Unlike Error, it gives no advice.
+// What describes the difference between the store and the heads. Unlike Error, it gives no advice.
 func (o *OlderStore) What() string {
 	if o.Number == 0 {
 		return o.store + " was restored from a dump, or copied from another database, and what happened in the original since then is unknown"
@@ -56,8 +56,8 @@ func (o *OlderStore) What() string {
 	return fmt.Sprintf("%s ends with head %d, and its head %d is not the one in the file: %s", o.store, o.last, o.Number, kept)
 }
 
-// FindOlder compares a store with the file of heads that is kept beside it, or elsewhere on this machine. It returns
-// nil if the store has the newest of these heads, and is not a restored or copied database.
+// FindOlder compares a store with its file of heads, which is kept beside the store or elsewhere on this machine.
+// FindOlder returns nil if the store has the newest of these heads, and is not a restored or copied database.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	older, err := olderThanHeads(ctx, path, heads, s)
 	place, database := s.(store.Relocatable)
@@ -92,8 +92,8 @@ func olderThanHeads(ctx context.Context, path string, heads string, s store.Stor
 	return nil, nil
 }
 
-// StillNewest checks a store whose file was moved away. If another bot has signed heads on a copy since then, it
-// returns an error: the store must not be used any more.
+// StillNewest checks a store whose file was moved away. If another bot has since signed heads on a copy, StillNewest
+// returns an error, because this store must no longer be used.
 func StillNewest(path string, heads string, s store.Store) error {
 	older, err := FindOlder(context.Background(), path, heads, s)
 	if err != nil || older == nil {

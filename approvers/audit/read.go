@@ -8,8 +8,9 @@ import (
 	"countersign/store"
 )
 
-// EachChain calls fn with the records of every chain, reading a page of chains per snapshot. It skips damaged records.
-// After everything else was read, it then returns an *Unread error that lists them.
+// EachChain calls fn with the records of every chain. EachChain reads one page of chains in each snapshot. EachChain
+// skips damaged records. After all other records were read, EachChain returns an *Unread error that lists the damaged
+// records.
 func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditRecord) error) error {
 	var left Unread
 	for after, more := "", true; more; {

@@ -20,7 +20,7 @@ const (
 )
 
 // Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
-// after a failed seal. Only after ErrCommitUnknown does it stop, because the state of the disk is then unknown.
+// after a failed seal. Sealer stops only after ErrCommitUnknown, because the state of the disk is then unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -33,7 +33,7 @@ type Sealer struct {
 	err error // the error of the last attempt
 }
 
-// Signer signs a head over the new records and stores it, as workflow.History does. It returns the number of new
+// Signer signs a head over the new records and stores it, as workflow.History does. Signer returns the number of new
 // records that the head covers.
 type Signer interface {
 	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)
@@ -100,7 +100,7 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 }
 
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed, so that all
-// of them are durable.
+// heads in the store are durable.
 func (s *Sealer) release(ctx context.Context) error {
 	var last store.Head
 	err := s.store.View(ctx, func(r store.Reader) (err error) {
@@ -130,14 +130,14 @@ func (s *Sealer) Finish(ctx context.Context) {
 	}
 }
 
-// Ready returns the reason why the history is not being sealed; nil if it is.
+// Ready returns the reason why the history is not being sealed. If the history is being sealed, Ready returns nil.
 func (s *Sealer) Ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// HeadsShipped returns the reason why a target lacks heads; nil if none does.
+// HeadsShipped returns the reason why a target lacks heads. If no target lacks heads, HeadsShipped returns nil.
 func (s *Sealer) HeadsShipped(context.Context) error {
 	var errs []error
 	for _, c := range s.Shippers {

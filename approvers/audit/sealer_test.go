@@ -99,7 +99,7 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// The next process adds the missing heads, whatever the state of the file.
+// The next process adds the missing heads to the file. The file may be in any state.
 func TestHeadFile(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -167,8 +167,8 @@ func TestHeadFile(t *testing.T) {
 	}
 }
 
-// A head at the end of the file that the store lacks is detected, whatever surrounds it: a lower head follows it, other
-// text follows it, or only its beginning is there.
+// The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
+// follows that head, or if the file has only the head's beginning.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -284,7 +284,7 @@ func (f *flaky) Ship(_ context.Context, heads []store.Head) error {
 	return f.fault()
 }
 
-// If a head target fails, it is reported once and tried again, and misses no head.
+// If a head target fails, the failure is reported once. The target is tried again, and gets every head.
 func TestHeadShipperTriesAgain(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{down: true}
@@ -314,7 +314,8 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	}
 }
 
-// early is a store whose commits are visible before they are durable, as bbolt's are between write and sync.
+// early is a store whose commits are visible before they are durable. In bbolt, this is so between the write and the
+// sync.
 type early struct {
 	store.Store
 	seen func() // called before Update returns
@@ -326,8 +327,8 @@ func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A head is shipped when its commit is durable, not when it is visible. After a power failure in between, the store
-// would lack the head, and would be taken for an old copy.
+// A head is shipped when its commit is durable, and not already when the commit is visible. If a head were shipped
+// earlier, the store could lack the shipped head after a power failure, and would look like an old copy.
 func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{}
@@ -359,7 +360,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	}
 }
 
-// The key is created once, is readable by its owner only, and names its installation.
+// The key is created once. Only its owner can read the key file. The key names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

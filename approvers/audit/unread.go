@@ -14,7 +14,7 @@ import (
 // it as its error.
 type Unread struct{ Rows []store.Damage }
 
-// Add adds the damaged rows that err lists. It returns err if err has another cause.
+// Add adds the damaged rows that err lists. Add returns err if err has another cause.
 func (u *Unread) Add(err error) error {
 	rows, ok := damagedRows(err)
 	if !ok {
@@ -24,7 +24,7 @@ func (u *Unread) Add(err error) error {
 	return nil
 }
 
-// Take adds the rows that an *Unread error of EachChain lists. It returns any other error.
+// Take adds the rows that an *Unread error of EachChain lists. Take returns any other error unchanged.
 func (u *Unread) Take(err error) error {
 	var left *Unread
 	if !errors.As(err, &left) {
@@ -34,7 +34,7 @@ func (u *Unread) Take(err error) error {
 	return nil
 }
 
-// Err returns u as an error, or nil if nothing was left out.
+// Err returns u as an error. If no row was left out, Err returns nil.
 func (u Unread) Err() error {
 	if len(u.Rows) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (u *Unread) Error() string {
 // Unwrap makes errors.Is match store.ErrDamaged.
 func (u *Unread) Unwrap() error { return store.ErrDamaged }
 
-// seqs returns the numbers of the records that were left out of a single chain.
+// seqs returns the numbers of the records of a chain that were left out.
 func (u Unread) seqs() (seqs []uint64) {
 	for _, x := range u.Rows {
 		if x.Bucket == "audit" {

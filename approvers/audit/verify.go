@@ -67,12 +67,13 @@ type VerifyOptions struct {
 	Kept   KeptHeads // heads that are kept outside of the store
 	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard runs work, which reads rows outside of a transaction's calls, and turns a failed read into an error. A
-	// backend needs it if its rows are in a memory-mapped file (bolt.Guard). If Guard is nil, work is called directly.
+	// Guard calls work, and turns a failed read into an error. work reads rows outside of a transaction's calls. A
+	// backend needs a Guard if its rows are in a memory-mapped file (bolt.Guard). If Guard is nil, work is called
+	// directly.
 	Guard func(work func() error) error
 }
 
-// Verify verifies the whole history. It returns an error if the history can't be read; faults are in the report.
+// Verify verifies the whole history. Verify returns an error if the history can't be read; faults are in the report.
 func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error) {
 	if o.Guard == nil {
 		o.Guard = func(work func() error) error { return work() }
@@ -162,7 +163,7 @@ func (v *Report) writeLost(out io.Writer) {
 	}
 }
 
-// writeHeads prints which heads were verified, and what they were compared with.
+// writeHeads prints which heads were verified, and with which copies they were compared.
 func (v *Report) writeHeads(out io.Writer) {
 	last := v.keys.Last()
 	if v.heads == 0 {
@@ -186,7 +187,7 @@ func (v *Report) writeHeads(out io.Writer) {
 	}
 }
 
-// whose returns, as text, why the key is trusted.
+// whose returns a text that says why a key is trusted.
 func (v *Report) whose() string {
 	switch {
 	case len(v.options.Keys) == 0:

@@ -66,7 +66,7 @@ func (j *journalCheck) trusts(k keptHead) bool {
 	return slices.ContainsFunc(append(j.keys.Keys(), j.options.Keys...), func(key string) bool { return approvers.SignedBy(k.Note, key) })
 }
 
-// keptBeyond reports the kept heads that are newer than the last one in the store.
+// keptBeyond reports the kept heads that are newer than the store's last head.
 func (j *journalCheck) keptBeyond() {
 	last := uint64(0)
 	if j.heads > 0 {

@@ -12,7 +12,8 @@ import (
 // journalPage is the number of journal entries in one read.
 const journalPage = 4096
 
-// journalRange is a page of the journal, with the record of each entry, and the heads that end in it.
+// journalRange is a page of the journal. journalRange has the record of each entry, and the heads that end in this
+// page.
 type journalRange struct {
 	entries []approvers.JournalEntry
 	found   []lookup
@@ -166,8 +167,8 @@ type prunedChain struct {
 	seen uint64 // entries of that pruning so far
 }
 
-// prunedOnce reports whether the entry belongs to a part of the chain that was pruned, according to the record of the
-// pruning. A damaged record at the same place then belongs to a later chain with the same name.
+// prunedOnce reports whether the entry belongs to a pruned part of the chain, according to the record of the pruning.
+// If so, a damaged record at the same place belongs to a later chain with the same name.
 func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	nth, seen := 0, uint64(0)
 	if c := j.pruned[e.Chain]; c != nil {
@@ -176,7 +177,7 @@ func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	return nth < len(j.prunings[e.Chain]) && e.Seq == seen+1
 }
 
-// prunedEntry compares an entry without a record with what was recorded when its chain was pruned.
+// prunedEntry compares an entry without a record with the record of the pruning of its chain.
 func (j *journalCheck) prunedEntry(e approvers.JournalEntry) {
 	c := j.pruned[e.Chain]
 	if c == nil {

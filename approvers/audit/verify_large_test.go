@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// A large history is verified in seconds. It has 20,000 records, or as many as COUNTERSIGN_RECORDS asks for. Each
+// A large history is verified in seconds. The history has 20,000 records; COUNTERSIGN_RECORDS sets another number. Each
 // request has twelve records, like a request that is approved and run. Two records in three have a payload, and about a
 // hundred are sealed at a time.
 func TestVerifyLarge(t *testing.T) {

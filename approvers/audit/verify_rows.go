@@ -35,7 +35,8 @@ type rowNote struct {
 	follows bool // the record before it is damaged
 }
 
-// allRows verifies every chain. One goroutine reads, all processors verify, and one merges the results in order.
+// allRows verifies every chain. One goroutine reads, goroutines on all processors verify, and one goroutine merges the
+// results in order.
 func (v *verification) allRows() error {
 	work, order := make(chan *rows), make(chan *rows, 4*runtime.GOMAXPROCS(0))
 	var g errgroup.Group
@@ -149,8 +150,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Such a row is sorted in at a wrong place, so the row after it
-// is compared with the row before it.
+// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order, so the row after
+// it is compared with the row before it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1
@@ -194,10 +195,10 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// tellsWhatIsGone are the kinds of records that say what is missing in the history.
+// tellsWhatIsGone lists the kinds of records that say which data is missing in the history.
 var tellsWhatIsGone = map[approvers.AuditKind]bool{approvers.AuditErased: true, approvers.AuditPruned: true, approvers.AuditDamaged: true}
 
-// gone notes what a record says is gone: erased payloads, a pruned chain, or what was lost.
+// gone notes the missing data that a record reports: erased payloads, a pruned chain, or lost records.
 func (v *verification) gone(n rowNote, open *chainNotes) {
 	if n.lost {
 		v.unread = append(v.unread, recordAt{n.row.Chain, n.row.Seq})

@@ -10,7 +10,7 @@ import (
 )
 
 // differs describes how the stored request of a chain, or its current execution, differs from what the chain records.
-// It is "" if they agree, or nothing is stored.
+// The function returns "" if they agree, or if nothing is stored.
 func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	id := chain[0].Chain
 	run := id
@@ -60,8 +60,8 @@ func (v *verification) stored() error {
 	}
 }
 
-// storedOf compares the stored request and execution of a chain with the chain. It skips a chain that is damaged or
-// fails verification, because allRows reports such a chain.
+// storedOf compares the stored request and execution of a chain with the chain. storedOf skips a chain that is damaged
+// or fails verification, because allRows reports such a chain.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)

@@ -22,8 +22,8 @@ type Departure struct {
 	Delegate *approvers.Identity // nil: no stand-in
 }
 
-// SetAway records a person's absence, which replaces an earlier one. It notifies the stand-in. When the absence begins,
-// the workflow checks again who can be reached for the requests that wait for the person.
+// SetAway records a person's absence. SetAway replaces an earlier absence. SetAway notifies the stand-in. When the
+// absence begins, the workflow checks again who can be reached for the requests that wait for the person.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -57,11 +57,11 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 	return out, err
 }
 
-// mostDepartures limits how often a person can set an absence per day, because each one is recorded and notifies the
-// stand-in.
+// mostDepartures limits how often a person can set an absence per day, because each absence is recorded and notifies
+// the stand-in.
 const mostDepartures = 20
 
-// awayOften reports whether somebody has reached mostDepartures today. They can always end an absence.
+// awayOften reports whether somebody has reached mostDepartures today. A person can always end an absence.
 func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	records, err := t.Audit(absenceChain(who))
 	n := 0
@@ -93,7 +93,8 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 	return out, err
 }
 
-// putAbsence writes an absence and its audit record. It updates the notices about the person's previous absence.
+// putAbsence writes an absence and its audit record. putAbsence updates the notices about the person's previous
+// absence.
 func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.PutAbsence(a); err != nil {
 		return a, err
@@ -123,7 +124,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 // absenceChain returns the name of the audit chain of a person's absences.
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
-// present removes the people who are away from the list, unless nobody would be left.
+// present removes the people who are away from the list. If everybody is away, the list stays unchanged.
 func (t peopleTx) present(users []string) ([]string, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
@@ -226,8 +227,8 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability checks who of a stage can be reached. It invites stand-ins, and calls the lead if nobody can be
-// reached. people are the stage's people as of snapshot.
+// ResolveAvailability checks which people of a stage can be reached. ResolveAvailability invites stand-ins, and calls
+// the lead if nobody can be reached. people are the stage's people as of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -247,8 +248,9 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 }
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
-// If the request is not pending, it clears the timer and returns no request. If the timer was set again during the
-// look-up, for example because a person left, it returns no request either, because the look-up is repeated.
+// If the request is not pending, pendingRequest clears the timer and returns no request. If the timer was set again
+// during the look-up, for example because a person left, pendingRequest returns no request either, because the look-up
+// is repeated.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

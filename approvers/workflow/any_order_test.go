@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// TestAnyOrder performs random actions in random order through the workflow's whole interface, and checks the
-// invariants after each. -rapid.checks=N tries N sequences.
+// TestAnyOrder performs random actions in random order through the workflow's whole interface. TestAnyOrder checks the
+// invariants after each action. -rapid.checks=N tries N sequences.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws one of the timers of a kind, and returns its ref; "" if there is none.
+// one draws one of the timers of a kind, and returns its ref. If there is no such timer, the function returns "".
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {
@@ -138,7 +138,7 @@ func (c *chaos) think(t *rapid.T) {
 	}
 }
 
-// follow records the turn that waiting messages have begun.
+// follow records the turn that was started by waiting messages.
 func (c *chaos) follow(turn string) {
 	id := c.turn(turn).Conversation
 	if next := readStore(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {
@@ -252,7 +252,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave lets a person set an absence, which begins now or soon, or end it.
+// leave lets a person set an absence that begins now or soon, or end an absence.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {

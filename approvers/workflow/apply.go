@@ -9,9 +9,9 @@ import (
 )
 
 // apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
-// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. They
-// are called in the order in which the audit chain must have the records: the decision, the request's new position, the
-// model's result.
+// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. The
+// functions are called in the order in which the audit chain must have the records: the decision, the request's new
+// position, the model's result.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
@@ -41,8 +41,8 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents counts decisions and ended requests for the metrics, and logs them. It ends the tool's streak of unchanged approvals
-// when somebody edits or rejects the call, or takes an approval back.
+// countEvents counts decisions and ended requests for the metrics, and logs them. countEvents ends the tool's streak of
+// unchanged approvals when somebody edits or rejects the call, or takes an approval back.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {

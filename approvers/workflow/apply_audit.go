@@ -6,9 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's chain. It first records what people and timers did, then policy changes
-// found in the same transaction, then the request's new position. A click is recorded before all of these by its use
-// case, which knows what the person was shown.
+// auditEvents records events in the request's chain. auditEvents first records what people and timers did, then policy
+// changes found in the same transaction, then the request's new position. A click is recorded before all of these by
+// its use case, which knows what the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
@@ -50,7 +50,8 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records that the current policy requires something else than the policy at the time of the proposal did.
+// auditPlan records that the requirements of the current policy differ from those of the policy at the time of the
+// proposal.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
@@ -60,8 +61,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	}, nil)
 }
 
-// auditTransition records the request's new position. It skips two transitions whose use cases write the record:
-// "proposed" for a new request, and "executing" for a consumed one.
+// auditTransition records the request's new position. auditTransition skips two transitions, because their use cases
+// write the record: "proposed" for a new request, and "executing" for a consumed request.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {

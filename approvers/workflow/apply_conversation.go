@@ -5,7 +5,8 @@ import (
 	"countersign/store"
 )
 
-// updateCall updates the request's call after an edit, which gives it another execution, and after a tool preview.
+// updateCall updates the request's call after an edit and after a tool preview. An edit gives the call another
+// execution.
 func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -30,8 +31,8 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// updateTurn schedules an update of the request's step in its thread. When the request is closed, it gives the call its
-// result. For a new request it does not: the use case that proposes the request shows the step.
+// updateTurn schedules an update of the request's step in its thread. When the request is closed, updateTurn gives the
+// call its result. For a new request it does neither, because the use case that proposes the request shows the step.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -50,8 +51,8 @@ func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// giveResult gives a call its result. It can do so only once. After the last result of a step, the model is called
-// again.
+// giveResult gives a call its result. A call can get only one result. After the last result of a step, the model is
+// called again.
 func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// refreshMessages schedules an update of everything that shows the request: the request's own messages, the messages of
-// the run that it repeats, and its bundle.
+// refreshMessages schedules an update of all messages that show the request: the request's own messages, the messages
+// of the run that it repeats, and its bundle.
 func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
 	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) err
 	return t.cards.changedBundle(r)
 }
 
-// notifyPeople sends the people whom an event concerns messages in addition to the cards.
+// notifyPeople sends messages, in addition to the cards, to the people whom an event concerns.
 func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
@@ -45,7 +45,7 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 }
 
 // tellFallen notifies people whose decision no longer counts, because somebody else edited the arguments or the policy
-// became stricter. It skips people who decided again in the same transaction.
+// became stricter. tellFallen skips people who decided again in the same transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -65,7 +65,7 @@ func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell,
 	return nil
 }
 
-// tellRemark sends a question to the requesters. When they answer, it notifies the person who asked.
+// tellRemark sends a question to the requesters. When the requesters answer, tellRemark notifies the person who asked.
 func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:
@@ -78,7 +78,8 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// tellAnswerEdit tells the person who asked a question, once, that the answer was edited or deleted afterwards.
+// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted afterwards.
+// tellAnswerEdit does so only once.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To
 	asked := r.Remark(question).By

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// consequences are the rows that follow from one event. Every change also sets the request's clocks and marks its
-// outbox messages as wanted; those rows are not listed.
+// consequences are the rows that follow from one event. Every change also sets the request's timers and marks its
+// outbox messages as wanted. The rows of these two effects are not listed.
 type consequences struct {
 	timers   string // "+kind" is set, "-kind" is cleared
 	audit    string // kinds of the request's new records
@@ -29,8 +29,8 @@ type consequences struct {
 	doubt    bool   // the streak of unchanged approvals ends
 }
 
-// TestWhatFollowsFromAnEvent lists, for each event, the rows that follow from it alone. The request waits at the first
-// of its two stages, for the team lead, who reads cards by direct message.
+// TestWhatFollowsFromAnEvent lists for each event the rows that follow from this event alone. The request waits at the
+// first of its two stages, for the team lead, who reads cards by direct message.
 func TestWhatFollowsFromAnEvent(t *testing.T) {
 	first := approvers.Stage{Approver: "team-lead", Quorum: 1}
 	other := approvers.Stage{Approver: "support-agent", Quorum: 1}

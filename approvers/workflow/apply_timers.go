@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// updateTimers sets the request's timers. It sets those of a pending request after every transition, because any
-// transition may change its deadlines.
+// updateTimers sets the request's timers. updateTimers sets those of a pending request after every transition, because
+// any transition may change its deadlines.
 func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
 	if err := t.setClocks(r, approvers.HasEvent[approvers.RequestOpened](events)); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (t timersTx) runSoon(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
-// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. It is needed
-// after the request's deadline was moved or the clock was set back.
+// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. resetTimers is
+// needed after the request's deadline was moved or the clock was set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})

@@ -56,8 +56,8 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
 }
 
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that people whose messages the model was given in earlier turns
-// can't approve the call either.
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that a person can't approve the call if the model was given this
+// person's messages in earlier turns.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -75,8 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow checks that a call over its limit and without an approver is refused, and that
-// the thread shows it.
+// TestAnAutomaticCallThatNobodyCanAllow checks that a call beyond its limit is refused if nobody can approve it. The
+// thread shows the refusal.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

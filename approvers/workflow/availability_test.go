@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy adds the role deputy. Its only member, U0005, may approve the same calls as the team lead.
+// withDeputy adds the role deputy. The only member of the role, U0005, may approve the same calls as the team lead.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},
@@ -77,8 +77,8 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	}
 }
 
-// TestNobodyIsHere checks that if nobody can be reached, the lead is told immediately, and so is the lead's lead if the
-// lead can't be reached either.
+// TestNobodyIsHere checks that the lead is told immediately if nobody can be reached. If the lead can't be reached
+// either, the lead's lead is told.
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
@@ -121,7 +121,7 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 }
 
 // TestAwayWhileItWaits checks that when an absence begins, now or later, the requests that wait for a role of the
-// person are checked again, and no others.
+// person are checked again. No other requests are checked.
 func TestAwayWhileItWaits(t *testing.T) {
 	for _, later := range []time.Duration{0, 2 * time.Minute} {
 		h := newHarnessWith(t, withDeputy)
@@ -213,8 +213,8 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWithOthers checks that the lead is called only if no other person of the stage can be reached, and
-// that the request's LeadCall then names the deactivated account.
+// TestDeactivatedWithOthers checks that the lead is called only if no other person of the stage can be reached. In that
+// case, the request's LeadCall names the deactivated account.
 func TestDeactivatedWithOthers(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -240,7 +240,8 @@ func TestDeactivatedWithOthers(t *testing.T) {
 	}
 }
 
-// TestBack checks that after an absence new requests go to the person again, and that the stand-in is told.
+// TestBack checks that after an absence, new requests go to the person again. The stand-in is told about the end of the
+// absence.
 func TestBack(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	h.away(lead, time.Hour, deputy)
@@ -294,7 +295,7 @@ func TestAnotherAbsence(t *testing.T) {
 	}
 }
 
-// TestCardsPassByWhoIsAway checks that absent people get no card, unless nobody else is left.
+// TestCardsPassByWhoIsAway checks that absent people get no card, unless everybody is absent.
 func TestCardsPassByWhoIsAway(t *testing.T) {
 	tests := []struct {
 		away []approvers.Identity
@@ -341,8 +342,8 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, snapshot, people))
 }
 
-// TestSomebodyLeavesWhileThePeopleAreLookedUp checks that if an absence begins during a look-up, the look-up's result
-// does not cancel the look-up that was scheduled because of the absence.
+// TestSomebodyLeavesWhileThePeopleAreLookedUp checks an absence that begins during a look-up. The absence schedules a
+// second look-up. The result of the first look-up does not cancel the second look-up.
 func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)

@@ -104,7 +104,7 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	return r, nil
 }
 
-// counted returns whose requests a request counts as. The requests of a caller don't count as its owner's.
+// counted returns the people for whom a request counts. A caller's request does not count for the caller's owner.
 func counted(f approvers.AskFacts) []approvers.PersonID {
 	if f.Caller != nil {
 		return []approvers.PersonID{f.Asker}
@@ -143,5 +143,5 @@ func counterTokens(who approvers.PersonID) string { return "tokens/" + string(wh
 // counterCalls returns the key for the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
-// counterRetention is how long counters are kept. It is longer than any window in which something is counted.
+// counterRetention is how long counters are kept. This time is longer than any window in which events are counted.
 const counterRetention = 48 * time.Hour

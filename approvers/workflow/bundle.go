@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. People have to read the whole card, and in addition to the headline and the buttons a
-// phone shows about this much.
+// The limits of a bundle's card. People have to read the whole card. A phone shows about this much in addition to the
+// headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
@@ -53,7 +53,7 @@ func (t cardsTx) together(a, b approvers.Request) bool {
 // size returns the space that a request needs on a card, in bytes.
 func size(r approvers.Request) int { return len(r.Args) + len(r.Preview) }
 
-// bundles divides a group of requests among cards, about equally many on each.
+// bundles divides a group of requests among cards. Each card gets about the same number of requests.
 func bundles(group []approvers.Request) [][]approvers.Request {
 	cards := (len(group) + maxBundled - 1) / maxBundled
 	most := (len(group) + cards - 1) / cards
@@ -169,7 +169,7 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 }
 
 // DecideAll approves or rejects all undecided requests of a bundle in one transaction, each by its own digest. If one
-// of them can't be decided, it decides none, and returns that request with the denial.
+// request can't be decided, DecideAll decides none, and returns that request with the denial.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -220,7 +220,7 @@ type decided struct {
 // allEvents returns all events since the request was stored.
 func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, d.since) }
 
-// decideOne determines the effect of a click on one request of a bundle. It writes nothing.
+// decideOne determines the effect of a click on one request of a bundle. decideOne writes nothing.
 func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
 	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
@@ -235,8 +235,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the attempt. It also writes the changes that the current policy makes to the request that can't be
-// decided.
+// deniedAll records the denied attempt to decide a bundle. deniedAll also writes the changes that the current policy
+// makes to the request that can't be decided.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil
@@ -247,8 +247,8 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
-// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Everybody
-// who may decide the request can do this.
+// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Each
+// person who may decide the request can do this.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)

@@ -34,7 +34,8 @@ func (h *harness) bundled(specs ...string) []approvers.Request {
 	return out
 }
 
-// cards lists the cards of a step's requests: the address and the tool's arguments. Those of a bundle are in brackets.
+// cards lists the cards of a step's requests, with the address and the tool's arguments of each card. The arguments in
+// a bundle's card are in brackets.
 func (h *harness) cards(requests ...approvers.Request) string {
 	h.t.Helper()
 	var out []string
@@ -60,7 +61,7 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	return strings.Join(out, "\n")
 }
 
-// Calls of one step for the same approvers share a card; other calls get cards of their own.
+// Calls of one step for the same approvers share a card. Every other call gets a card of its own.
 func TestBundle(t *testing.T) {
 	h := newHarness(t)
 	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
@@ -77,7 +78,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// Every card stays readable, however many calls a step has.
+// Every card stays readable, even if a step has many calls.
 func TestManyBundles(t *testing.T) {
 	h := newHarness(t)
 	for n, want := range map[int]string{2: "[2]", 6: "[3 3]", 7: "[4 3]", 13: "[4 4 4]", 1: "[]"} {
@@ -171,8 +172,8 @@ func (h *harness) offer(turn string) []store.Shown {
 	return putUp(vm)
 }
 
-// A decision about all calls of a bundle is stored as one decision for each call. Each contains the call's digest, and
-// the hash of what was shown.
+// A decision about all calls of a bundle is stored as one decision for each call. Each decision contains the call's
+// digest, and the hash of the rendering that was shown.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
@@ -196,7 +197,7 @@ func TestDecideAll(t *testing.T) {
 	}
 }
 
-// If one of the calls can't be decided, none is, and the person is told which one.
+// If one call can't be decided, no call is decided, and the person is told which call it is.
 func TestDecideAllOrNothing(t *testing.T) {
 	specs := []string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`}
 	director := func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }
@@ -252,7 +253,7 @@ func TestDecideAllOrNothing(t *testing.T) {
 	}
 }
 
-// Requests that are at different stages by now can't be decided together, not even by a person who may decide both.
+// Requests that have reached different stages can't be decided together, even by a person who may decide both.
 func TestDecideAllAtOneStage(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }))
@@ -361,7 +362,8 @@ func TestBundleNextStage(t *testing.T) {
 	}
 }
 
-// A bundle that Slack refuses is shown elsewhere, still as one card; each person gets a copy of the whole card.
+// If Slack refuses a bundle, the bundle is shown elsewhere, still as one card. Each person gets a copy of the whole
+// card.
 func TestBundleElsewhere(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
@@ -409,8 +411,8 @@ func TestBundleEscalates(t *testing.T) {
 	}
 }
 
-// Several calls of one step are withdrawn together. Calls that have ended stay as they are, and calls of another step
-// can't be withdrawn with them.
+// Several calls of one step are withdrawn together. Calls that have ended do not change. Calls of another step can't be
+// withdrawn together with the calls of this step.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

@@ -24,7 +24,7 @@ import (
 // docs/adr/0019-the-gateway.md.
 type Callers struct{ *core }
 
-// callersTx has the parts of transactions that concern callers.
+// callersTx has the parts of a transaction that concern callers.
 type callersTx struct{ *tx }
 
 // CallerProblem is the error of a caller's action that is not possible.
@@ -82,18 +82,19 @@ type CallerCall struct {
 	Waits   bool // without a key: the caller waits for the result, so the policy says what happens if it leaves
 }
 
-// callerConversation begins the ids of the conversations of callers, and callerPlace their places.
+// The ids of callers' conversations begin with callerConversation. The places of these conversations begin with
+// callerPlace.
 const (
 	callerConversation = "caller_"
 	callerPlace        = "caller/"
 )
 
-// ofCaller reports whether a conversation is a caller's request. Slack shows nothing in such a conversation.
+// ofCaller reports whether a conversation is a caller's request. Slack shows no messages in such a conversation.
 func ofCaller(conversation string) bool {
 	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
 }
 
-// callerHash returns a hash of parts, none of which can be mistaken for a part of another.
+// callerHash returns a hash of several parts. Two different lists of parts always give different inputs of the hash.
 func callerHash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -102,7 +103,8 @@ func callerHash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// conversationOf returns the id of the conversation for a client's key. It is the same for each repetition.
+// conversationOf returns the id of the conversation for a client's key. The id is the same for each repetition of the
+// call.
 func conversationOf(client approvers.Client, key string) string {
 	parts := []string{"key", client.Name, key}
 	if client.ActsFor != "" {
@@ -111,8 +113,8 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns what identical calls of a client have in common. Calls without a key have places of their own, so that
-// a repetition finds the call that it repeats, and not one with a key.
+// placeOf returns the place that identical calls of a client share. Calls without a key have places of their own. So a
+// repetition without a key finds the call that it repeats, and not a call with a key.
 func placeOf(p CallerCall) string {
 	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
 	if p.Client.ActsFor != "" {
@@ -124,20 +126,21 @@ func placeOf(p CallerCall) string {
 	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
 }
 
-// placesOf returns the places of all identical calls of a client.
+// placesOf returns the places of all calls of a client that are identical to a call.
 func placesOf(p CallerCall) []string {
 	with, without := p, p
 	with.Key, without.Key = "any", ""
 	return []string{placeOf(with), placeOf(without)}
 }
 
-// isAt reports whether a conversation is about the identical calls of a place. Where a damaged conversation was rebuilt,
-// this is all that is known about the body of its request.
+// isAt reports whether a conversation is about the identical calls of a place. If a damaged conversation was rebuilt,
+// the place is all that is known about the body of its request.
 func isAt(conv store.Conversation, place string) bool {
 	return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
 }
 
-// callOfCaller returns the call of a caller's conversation. If the key stands for an earlier request, there is none.
+// callOfCaller returns the call of a caller's conversation. If the key stands for an earlier request, the conversation
+// has no such call.
 func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	conv, err := r.Conversation(conversation)
 	if err != nil || conv.Caller == nil {
@@ -150,14 +153,14 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
+// Mend closes the damaged record that an error of a read is about. Mend returns true if another read is worth it.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
 }
 
-// Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
-// same key returns the request that exists, and again is true.
+// Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. A repetition
+// with the same key returns the existing request. In that case, again is true.
 func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
 	team := ""
 	if w.Team != nil {
@@ -248,8 +251,9 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{asked})
 }
 
-// repeated returns the request that a call repeats, or "". With a key, that is the request with this key. Without one, it
-// is the last identical call of the client, if its result was not delivered.
+// repeated returns the request that a call repeats, or "". If the call has a key, the repeated request is the request
+// with this key. Without a key, it is the last identical call of the client, if the result of that call was not
+// delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		conv, err := t.ConversationAt(placeOf(p))
@@ -270,8 +274,8 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 	return conv.Caller.Request, nil
 }
 
-// client returns the client as the policy has it now. The door has checked the credentials under the policy that was in force
-// then.
+// client returns the client with its settings in the current policy. The credentials were checked earlier, under the
+// policy that was in force at that time.
 func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	now, ok := t.policy.Client(c.Name)
 	if !ok || !now.Same(c) {
@@ -281,7 +285,7 @@ func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	return now, nil
 }
 
-// admissible checks whether a client may make a call at all. A tool that the client runs itself need not be known here.
+// admissible checks whether a client may make a call at all. The bot need not know a tool that the client itself runs.
 func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	tool, ok := t.tool(p.Tool)
 	if !p.Client.MayUse(t.policy, p.Tool) || ok && tool.Asks {
@@ -381,10 +385,10 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 	return nil
 }
 
-// counterCaller returns the key for the requests of a client that were put before people.
+// counterCaller returns the key of the counter for the requests of a client that were shown to people.
 func counterCaller(name string) string { return "client/" + name }
 
-// own reads a request, if it is the client's.
+// own reads a request, if the request belongs to the client.
 func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
 	if _, err := t.client(client); err != nil {
 		return store.Conversation{}, store.Call{}, err
@@ -396,8 +400,8 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 	return conv, call, err
 }
 
-// Claim uses up the approval of a call that the client runs itself. Only after Claim has returned without an error may
-// the client run it. hash is the SHA-256 of the arguments that the client is about to use, in hex.
+// Claim uses up the approval of a call that the client runs itself. The client may run the call only after Claim has
+// returned without an error. hash is the SHA-256 of the arguments that the client is about to use, in hex.
 func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash string) error {
 	givers, err := w.givers(ctx, client, id)
 	if w.Mend(ctx, err) {
@@ -434,8 +438,8 @@ func (w *Callers) givers(ctx context.Context, client approvers.Client, id string
 	return (&Runs{w.core}).grantOwners(ctx, execution)
 }
 
-// claim returns a problem if the call may not run. The changes of such a transaction are committed: the claim may have
-// found that the policy asks for more approvals, for example.
+// claim returns a problem if the call may not run. Even then, the changes of the transaction are committed. For
+// example, the claim may have found that the policy asks for more approvals.
 func (t callersTx) claim(client approvers.Client, id, hash string, givers grantOwners) (*CallerProblem, error) {
 	conv, call, err := t.own(client, id)
 	if err != nil {
@@ -469,7 +473,7 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needed nobody, if it was not claimed in time.
+// lapsed ends a call that needed no approval and was not claimed in time.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -487,8 +491,8 @@ func hashOf(args json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. A report after that
-// counts as long as nobody has answered.
+// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. After that, a later
+// report of the client counts as long as no person has answered.
 func (w *Callers) Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error {
 	return w.record(ctx, "outcome of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -595,8 +599,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. It ends an approval that needed nobody and was not claimed in time, or
-// asks people about a run whose caller did not report the outcome in time.
+// Overdue is the handler of store.TimerOutcome. If a call needed no approval and was not claimed in time, Overdue ends
+// the call. If the caller did not report the outcome of a run in time, Overdue asks people about the run.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -620,13 +624,13 @@ func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// wait sets the timer until which a caller has to claim a call that needs nobody.
+// wait sets the timer for the time until which a caller has to claim a call that needs no approval.
 func (t callersTx) wait(e approvers.Execution, agent string) error {
 	p, _ := t.policy.Tool(e.Tool, agent)
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(p.RunWithin)})
 }
 
-// lease sets the timer until which a caller has to report the outcome of its run.
+// lease sets the timer for the time until which a caller has to report the outcome of its run.
 func (t callersTx) lease(e approvers.Execution) error {
 	within := time.Hour // the client was removed from the policy meanwhile
 	if c, ok := t.policy.Client(e.Caller); ok {
@@ -635,7 +639,7 @@ func (t callersTx) lease(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
 }
 
-// follow counts a request of a caller, and wakes the callers that wait for it.
+// follow counts a request of a caller, and wakes the callers that wait for the request.
 func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	if r.Facts.Caller == nil {
 		return nil
@@ -655,7 +659,7 @@ func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	return t.PutSetting(s)
 }
 
-// called records that a call has changed, so that a caller that waits for it is woken after the commit. Calls of
+// called records that a call has changed. After the commit, a caller that waits for this call is woken. Calls of
 // Countersign's own agent are ignored.
 func (t callersTx) called(call string) {
 	if strings.HasPrefix(call, "req_") {
@@ -663,7 +667,7 @@ func (t callersTx) called(call string) {
 	}
 }
 
-// end ends the turn of a caller's request, whose call has its result.
+// end ends the turn of a caller's request. The call of the request has its result.
 func (t callersTx) end(turn approvers.Turn) error {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
@@ -682,7 +686,7 @@ func (t callersTx) end(turn approvers.Turn) error {
 	return t.PutConversation(conv)
 }
 
-// PublishReceiptKey adds the public key of this process to those that verify receipts.
+// PublishReceiptKey adds the public key of this process to the keys that verify receipts.
 func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byte) error {
 	return w.record(ctx, "publish the key of receipts", func(t *tx) error {
 		keys, s, err := settings.ReadReceiptKeys(t)
@@ -726,7 +730,7 @@ func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// wake wakes those that wait for a request.
+// wake wakes the callers that wait for a request.
 func (x *callersWaiting) wake(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -738,7 +742,7 @@ func (x *callersWaiting) wake(id string) {
 	}
 }
 
-// wakeAll wakes everybody who waits.
+// wakeAll wakes all callers that wait.
 func (x *callersWaiting) wakeAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -35,8 +35,8 @@ func (h *harness) spoil(bucket, id string) {
 }
 
 // One record of a caller's request is damaged, in each state of the request. The call runs at most once, and only if it
-// was allowed; nothing that has run is reported as not run; the call gets its result, its caller can read it, and a
-// repeated key finds it.
+// was allowed. A call that has run is never reported as not run. The call gets its result, and the caller can read the
+// result. A repeated key finds the call.
 func TestCallersDamaged(t *testing.T) {
 	const refund, search = `issue_refund {"amount": 5}`, `search_orders {}`
 	for state, spec := range map[string]string{
@@ -81,7 +81,7 @@ func TestCallersDamaged(t *testing.T) {
 				hash := hashText(v.Execution.Args)
 				h.spoil(bucket, record)
 
-				// People and the caller go on.
+				// After the damage, people and the caller continue.
 				var denied *approvers.Denied
 				var problem *workflow.CallerProblem
 				if v.Request != nil {

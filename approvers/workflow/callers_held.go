@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Start lets an approved call begin that waits for its caller. If it does not wait, or has begun already, nothing
+// Start lets an approved call begin that waits for its caller. If the call does not wait, or has begun already, nothing
 // changes.
 func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "start for a caller", func(t *tx) error {
@@ -43,8 +43,9 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 	})
 }
 
-// Undelivered takes back that a request's last state was delivered: its caller has said that it did not wait for it. The
-// identical call is handed the result, unless it became a new request meanwhile.
+// Undelivered removes the mark that a request's last state was delivered. Undelivered is called after the caller has
+// said that it did not wait for the answer. The next identical call gets the result, unless the call became a new
+// request in the meantime.
 func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
 		conv, _, err := t.callers.own(client, id)

@@ -69,8 +69,8 @@ func TestCallersRepeat(t *testing.T) {
 	}
 }
 
-// An approved call waits for its caller, unless the policy or the caller says otherwise. If the caller does not return in
-// time, the call expires.
+// An approved call waits for its caller, unless the policy or the caller says otherwise. If the caller does not return
+// in time, the call expires.
 func TestCallersStart(t *testing.T) {
 	h := newCallerHarness(t)
 	due := func(id string) bool {

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// ci is the client of these tests. Alice answers for it.
+// ci is the client of these tests. Alice answers for this client.
 var ci = approvers.Client{
 	Name: "ci", Title: "CI bot", Token: "hash", Agent: "support", Owner: "U0100", Tools: []string{"*"}, Audience: "ci",
 	MaxPending: 3, RejectionHolds: 10 * time.Minute, OutcomeWithin: time.Hour,
@@ -92,8 +92,8 @@ func (h *harness) runs(id string, want approvers.ExecutionState) {
 	}
 }
 
-// Nobody who asks can approve: neither the owner, nor the person for whom the caller says that it acts. The latter gets
-// no right.
+// The people who ask for a call can't approve the call. These people are the caller's owner, and the person for whom
+// the caller claims to act. The claim gives that person no rights.
 func TestCallersRequesters(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0100", "U0300")
@@ -219,8 +219,8 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
-// What needs nobody is claimed, too: within the time, within the limit for all requests of the client, and not while
-// everything is paused.
+// A call that needs no approval must be claimed, too. The claim must come in time and within the limit for all requests
+// of the client. A pause prevents the claim.
 func TestCallersAutomatic(t *testing.T) {
 	h := newCallerHarness(t)
 	id := h.callerAsks(callerCall("1", `search_orders {}`))
@@ -258,7 +258,7 @@ func TestCallersAutomatic(t *testing.T) {
 	}
 }
 
-// The claim looks at the policy and the tool again.
+// The claim checks the current policy and the current tool.
 func TestCallersClaimChecksAgain(t *testing.T) {
 	h := newCallerHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -278,7 +278,7 @@ func TestCallersClaimChecksAgain(t *testing.T) {
 		t.Errorf("with another definition it is %q", v.Call.Outcome)
 	}
 
-	// A tool that only the caller knows is voided if a tool of this name appears.
+	// A request for a tool that only the caller knows is voided if a tool with the same name appears.
 	id = h.callerAsks(callerCall("2", `deploy {"version": "1"}`))
 	h.approve(fin1, id)
 	h.tools.asks("deploy")
@@ -295,7 +295,7 @@ func TestCallersClaimChecksAgain(t *testing.T) {
 	}
 }
 
-// Limits hold for one client alone, and a rejection holds for the identical call.
+// Limits apply to one client alone. A rejection applies to the identical call.
 func TestCallersLimits(t *testing.T) {
 	h := newCallerHarness(t)
 	first := h.callerAsks(callerCall("0", `issue_refund {"amount": 0}`))
@@ -365,8 +365,8 @@ func TestCallersGrants(t *testing.T) {
 	}
 }
 
-// In a store that was put back from a backup, what a caller may run is voided, and what it was running is unknown. What
-// was erased is gone.
+// When a store is restored from a backup, the approvals of callers' calls are voided, and the outcomes of callers' runs
+// are unknown. Erased data is gone.
 func TestCallersRestored(t *testing.T) {
 	h := newCallerHarness(t)
 	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
@@ -392,8 +392,9 @@ func TestCallersRestored(t *testing.T) {
 	}
 }
 
-// A process may be killed before or after any commit in the life of a request. The caller and the people repeat what
-// got no answer. The tool is never run twice, no approval is lost, each call ends, and the caller's webhook is told.
+// A process may be killed before or after any commit in the life of a request. The caller and the people repeat actions
+// that got no answer. The tool is never run twice, no approval is lost, and each call ends. The caller's webhook gets
+// the changes.
 func TestCallersKilled(t *testing.T) {
 	points := 0
 	for at := 0; ; at++ {
@@ -412,7 +413,7 @@ func TestCallersKilled(t *testing.T) {
 		}
 		h.ok(h.store.Close())
 		h.open(wrap)
-		// try repeats a step in the next process if the process is killed in it.
+		// If the process is killed during a step, try repeats the step in the next process.
 		try := func(step func() error) (err error) {
 			armed = true
 			defer func() { armed = false }()
@@ -496,7 +497,8 @@ func TestCallersKilled(t *testing.T) {
 	}
 }
 
-// Those who wait for a request are woken by each of its changes, and by changes of others they are not.
+// A caller that waits for a request is woken by each change of this request. Changes of other requests do not wake the
+// caller.
 func TestCallersWatch(t *testing.T) {
 	h := newCallerHarness(t)
 	id, second := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `issue_refund {"amount": 6}`))
@@ -568,8 +570,9 @@ func TestCallersRetention(t *testing.T) {
 	}
 }
 
-// The person for whom a client provably acts is a requester: they can't approve, and can withdraw. What was asked for one
-// person is not there for another person, nor for the client itself, and the client can't name somebody else.
+// The person for whom a client provably acts is a requester. This person can't approve, but can withdraw. A request for
+// one person does not exist for another person, or for the client itself. The client can't name another person as the
+// requester.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
@@ -610,7 +613,7 @@ func TestCallersActForPeople(t *testing.T) {
 		t.Errorf("the person can't withdraw: %v", err)
 	}
 
-	// A rejection holds for the same person only, and other credentials are another client.
+	// A rejection applies to the same person only. Other credentials count as another client.
 	h.reject(lead, clients)
 	if asks(own, "again") != clients || asks(forUser("U0300"), "again") == clients {
 		t.Error("a rejection of the client's own call holds for a person, or not for the client")

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. It returns the
-// new queue.
+// changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. changeCardQueue
+// returns the new queue.
 func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
 	l, s, err := settings.ReadCardQueue(t.Tx, address)
 	if err != nil {
@@ -49,9 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before its card is shown there. It reports whether the request has to wait
-// in the queue; if so, its approval will need a typed value. A request that is already counted there does not wait
-// again, and a bundle's requests wait together.
+// enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
+// has to wait in the queue. The approval of such a request will need a typed value. A request that is already counted
+// at the address does not wait again. A bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -85,8 +85,8 @@ func cards(n int) string {
 	return fmt.Sprintf("%d other undecided cards", n)
 }
 
-// wantQueued shows a request at an address. If as many cards are open there as the policy allows, it puts the request
-// in the queue instead.
+// wantQueued shows a request at an address. If the number of open cards there has reached the policy's cap, wantQueued
+// puts the request in the queue instead.
 func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
@@ -125,8 +125,9 @@ func (t cardsTx) showNextQueued(id, address string) error {
 	return t.linkCard(id) // removes the note in the asker's thread that the request waits in the queue
 }
 
-// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. It returns true if
-// the request is still pending but has left an address, so that its card must be shown elsewhere.
+// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. leaveCardQueues
+// returns true if the request is still pending but has left an address. The card of such a request must be shown at
+// another address.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil

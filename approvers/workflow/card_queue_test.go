@@ -100,8 +100,8 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// People are told once that there is a queue, and this notice is kept up to date. It is removed when the queue is
-// empty; the next queue gets a new notice.
+// People are told once that there is a queue, and this notice is kept up to date. The notice is removed when the queue
+// is empty. The next queue gets a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 1))
@@ -140,7 +140,7 @@ func TestLineNotice(t *testing.T) {
 	h.reject(lead, again[1].ID)
 }
 
-// A bundle counts as one card, and waits as one.
+// A bundle counts as one card, and waits in the queue as one card.
 func TestLineOfBundles(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 1))
@@ -168,8 +168,8 @@ func TestLineOfBundles(t *testing.T) {
 	h.run(rs[2].Execution, "ok")
 }
 
-// A lead is not flooded either: escalated requests wait in the lead's queue, and are shown there in their turn, as
-// escalations.
+// A lead does not get too many cards either. Escalated requests wait in the lead's queue, and are shown one after the
+// other, as escalations.
 func TestLineOfEscalations(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -283,8 +283,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step every waiting
-// request must be shown or queued, and no place may stay free while a request is queued for it.
+// TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step, every waiting
+// request must be shown or queued. An address with a queue must have the maximum number of open cards.
 func TestCardQueuesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir, n := quickDir(t), 0
@@ -413,7 +413,7 @@ func (c *chaos) unbundle(t *rapid.T) {
 	}
 }
 
-// A stand-in is not flooded either, and gets a bundle as one card.
+// A stand-in does not get too many cards either, and gets a bundle as one card.
 func TestLineOfStandIns(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Caps.Approver = 2 })
 	h.away(lead, 48*time.Hour, deputy)
@@ -451,7 +451,7 @@ func TestLineOfStandIns(t *testing.T) {
 	}
 }
 
-// Nobody is reminded of a request that they were not shown yet.
+// Nobody is reminded of a request before they have seen it.
 func TestNoRemindersWhileQueued(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1

@@ -15,17 +15,17 @@ import (
 )
 
 // channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
-// store.SettingChannelState holds one for each channel in which the bot can no longer write, because the bot was
-// removed, or the channel was archived or deleted. Everything open there moves to direct messages immediately. Later
-// messages are still tried in the channel first. They therefore appear there again as soon as the bot is back, even if
-// Slack does not report its return.
+// store.SettingChannelState holds a state for each channel in which the bot can no longer write, because the bot was
+// removed, or the channel was archived or deleted. All open messages there move to direct messages immediately. Later
+// messages are still tried in the channel first. Therefore later messages appear in the channel again as soon as the
+// bot is back, even if Slack does not report the bot's return.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"`
 	Told  bool      `json:"told"` // the operator was notified
-	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot's
-	// messages are then removed from the channel.
+	// Shared means that the bot can write in the channel, but people of other organisations can read it. In that case,
+	// the bot's messages are removed from the channel.
 	Shared bool     `json:"shared,omitempty"`
 	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
 	Left   []string `json:"left,omitempty"`  // outbox messages whose old Slack messages stayed in the channel
@@ -58,8 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can't write in a channel any more. named are the names by which the policy may know
-// it.
+// ChannelLost records that the bot can no longer write in a channel. named lists the names that the policy may use for
+// the channel.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -75,7 +75,7 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. named are the names by which the policy may know it.
+// are removed and sent to each person by direct message. named lists the names that the policy may use for the channel.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -102,8 +102,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost, and schedules the move of everything that is open there. matters means that the
-// loss has an effect; the operator is then notified, once.
+// channelLost marks a channel as lost, and schedules the move of all open messages there. matters means that the loss
+// has an effect. In that case, the operator is notified once.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -131,8 +131,8 @@ func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) err
 	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
 }
 
-// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. It schedules the
-// reading of the messages from before the bot joined.
+// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. ChannelJoined
+// schedules the reading of the messages from before the bot joined.
 func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
@@ -152,8 +152,8 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 	return err
 }
 
-// channelRestored lets new cards go to a channel again. It also updates the messages that stayed there, so that no
-// button without effect remains.
+// channelRestored lets new cards go to a channel again. channelRestored also updates the messages that stayed there, so
+// that no button without effect remains.
 func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -194,7 +194,7 @@ func (t channelsTx) channelRestored(name string) error {
 	return nil
 }
 
-// postedIn records that a post in a channel succeeded, so the channel is not lost any more.
+// postedIn records that a post in a channel succeeded. The channel then no longer counts as lost.
 func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	named, channel := strings.CutPrefix(s.To, store.ToChannel)
 	switch {
@@ -209,8 +209,9 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	return nil
 }
 
-// LeaveChannel moves everything that is open in a lost channel to other places. If it stops between two transactions,
-// it starts again from the beginning; items that were moved are no longer open in the channel.
+// LeaveChannel moves all open messages of a lost channel to other places. If the process stops between two
+// transactions, LeaveChannel starts again from the beginning. Items that were moved before are then no longer open in
+// the channel.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
@@ -224,8 +225,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft bounds how many waiting items of each kind are moved.
 const mostLeft = 2000
 
-// leaveOtherChannels moves the messages of everything else than requests out of a lost channel: runs with an unknown
-// outcome, the model's questions, and tools' questions.
+// leaveOtherChannels moves messages that are not about requests out of a lost channel. The moved messages are about
+// runs with an unknown outcome, the model's questions, and tools' questions.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
@@ -260,7 +261,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 	return nil
 }
 
-// leaveChannel moves those outbox messages of the items in refs that are in the channel and still needed.
+// leaveChannel moves the outbox messages of the items in refs, if they are in the channel and still needed.
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -301,7 +302,7 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// alias marks a channel as lost under another of its names, too, so that the operator is notified only once.
+// alias also marks a channel as lost under another of its names, so that the operator is notified only once.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err

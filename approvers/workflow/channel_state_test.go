@@ -18,7 +18,7 @@ func (h *harness) hearsLog() func() int {
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where lists the kind and the address of each outbox message of some refs that is wanted or shown.
+// where lists the outbox messages of some refs that are wanted or shown, each by its kind and address.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -37,8 +37,8 @@ func (h *harness) where(refs ...string) string {
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
 // TestALostChannel checks that open messages of every kind move from the channel to each person immediately, and that
-// finished ones stay. The operator is told once. When the bot is back, new cards go to the channel again, and the old
-// ones show the current state.
+// finished messages stay. The operator is told once. When the bot is back in the channel, new cards go there again, and
+// the old cards show the current state.
 func TestALostChannel(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -148,7 +148,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 }
 
 // TestALostConversation checks that when a conversation's channel is lost, the open messages of its thread go to the
-// requesters directly, and later messages as well.
+// requesters directly. Later messages go to the requesters as well.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

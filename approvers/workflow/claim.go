@@ -15,10 +15,10 @@ import (
 // lease is added to a run's timeout. After both together, the run counts as lost.
 const lease = time.Minute
 
-// Claim uses up the permission for one run, and stores the state executing before the tool is called. It returns false
-// if nothing may run: the request is no longer approved; the limit of automatic runs is reached, so a request was
-// opened; or an earlier run was lost, so a person must report its outcome. While everything is paused it returns
-// ErrPaused.
+// Claim uses up the permission for one run, and stores the state executing before the tool is called. Claim returns
+// false if the call may not run. There are three reasons: the request is no longer approved; the limit of automatic
+// runs is reached, so a request was opened; or an earlier run was lost, so a person must report its outcome. While
+// everything is paused it returns ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. It refuses bytes that don't match their digest.
+// start stores the state executing. The function refuses bytes that don't match their digest.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {

@@ -70,7 +70,7 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// think plays the model: it asks for the script's calls, and then answers.
+// think acts as the model. The function asks for the script's calls, and then answers.
 func (w *environment) think(ctx context.Context, t store.Timer) error {
 	b, err := w.Turns.Begin(ctx, t.Ref)
 	if err != nil {
@@ -124,8 +124,8 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people performs a person's next action on the messages that Slack shows. It returns false if nobody has anything to
-// do.
+// people performs a person's next action on the messages that Slack shows. The function returns false if nobody has
+// anything to do.
 func (w *environment) people() bool {
 	if w.silent {
 		return false

@@ -57,7 +57,8 @@ func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
 	return newEnvironmentOn(t, "", kill)
 }
 
-// newEnvironmentOn is newEnvironment on a database with empty tables; without an address, it is on a file.
+// newEnvironmentOn is like newEnvironment, on a database with empty tables. Without an address, the environment is on a
+// file.
 func newEnvironmentOn(t testing.TB, database string, kill func(point string) bool) *environment {
 	w := &environment{
 		harness: newHarnessIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
@@ -84,7 +85,7 @@ func (w *environment) slack(a act) {
 	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
 }
 
-// life runs the bot until nothing is left to do, with a new process after each crash.
+// life runs the bot until no work is left, with a new process after each crash.
 func (w *environment) life() {
 	w.t.Helper()
 	for range 1000 {
@@ -121,7 +122,7 @@ func (w *environment) noteCuts() {
 }
 
 // leave copies the dead process's file before the store is closed. The next process gets only this copy. In a database,
-// the server has undone what was not committed.
+// the server has undone the changes that were not committed.
 func (w *environment) leave() {
 	w.t.Helper()
 	if w.database != "" {
@@ -136,7 +137,7 @@ func (w *environment) leave() {
 	w.ok(os.WriteFile(w.path, left, 0o600))
 }
 
-// alive runs one process. It reports false if the process was killed.
+// alive runs one process. The function reports false if the process was killed.
 func (w *environment) alive() (finished bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -237,7 +238,8 @@ func (w *environment) wantPreviews() {
 	}
 }
 
-// heard lists the turn of each message, from the store: the memory of a killed process is gone.
+// heard lists the turn of each message. It reads the turns from the store, because the memory of a killed process is
+// gone.
 func (w *environment) heard() []string {
 	w.t.Helper()
 	return readStore(w.harness, func(r store.Reader) (turns []string, err error) {

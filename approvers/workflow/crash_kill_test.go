@@ -10,7 +10,7 @@ import (
 // stopped is the panic value of a killed process. Only its file survives.
 type stopped struct{}
 
-// mortal is a store whose process may be killed in a transaction: before the commit, or after it.
+// mortal is a store whose process may be killed in a transaction, before or after the commit.
 type mortal struct {
 	store.Store
 	reach func(point string)
@@ -32,7 +32,8 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// The points between transactions, at which the outside world knows something that the store does not.
+// The crash points between transactions. At these points, something has happened outside that the store does not know
+// yet.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

@@ -15,8 +15,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// crashTransactions are the transactions of the workflow on the path of a call. A process can stop before the commit of
-// each, and after it.
+// crashTransactions are the transactions of the workflow on the path of a call. A process can stop before and after the
+// commit of each of them.
 var crashTransactions = []string{
 	"Recover", "Receive", "ReceiveMessage", "Begin", "Propose", "ResolveAvailability", "Expand", "Delivered", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
 	"BeginPreview", "EndPreview",
@@ -25,13 +25,13 @@ var crashTransactions = []string{
 // crashMoments are the points between two transactions.
 var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
 
-// cutPoints are the points at which a crash interrupts a run: the state executing is durable, but the outcome is not,
-// and the next process knows no more than that.
+// cutPoints lists the points at which a crash interrupts a run. At such a point, the state executing is durable, but
+// the outcome is not. The next process knows only that the run has begun.
 var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
 }
 
-// crashPoints names every point. docs/crashes.md says for each what the next process does.
+// crashPoints names every point. For each point, docs/crashes.md says what the next process does.
 func crashPoints() []string {
 	points := slices.Clone(crashMoments)
 	for _, transaction := range crashTransactions {
@@ -40,8 +40,8 @@ func crashPoints() []string {
 	return points
 }
 
-// newRunning is a world in which one gated call and one ungated call are run, with tools of one protection level. If it
-// is muted, nobody reports on a run whose outcome is unknown.
+// newRunning returns an environment with two calls: one needs approval, and one does not. Both tools have the same
+// protection level. If muted is set, nobody reports on a run whose outcome is unknown.
 func newRunning(t testing.TB, database string, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
 	w := newEnvironmentOn(t, database, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
@@ -53,12 +53,12 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 	return w
 }
 
-// TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level,
-// and lets a new process continue with the file. An unprotected tool never runs twice: if its run was cut, its outcome
-// is unknown, and people are asked. Any other tool is run again, under the same key. If no run was cut, everything runs
-// once.
+// TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level. A
+// new process then continues with the file. An unprotected tool never runs twice. If the run of such a tool was
+// interrupted, the outcome is unknown, and people are asked. Any other tool is run again, under the same key. If no run
+// was interrupted, every call runs once.
 //
-// It also stops the process a second time, at each point after a run was cut.
+// After a run was interrupted, TestCrashPoints also stops the next process at each point.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
@@ -100,7 +100,7 @@ func TestCrashPointsPostgres(t *testing.T) {
 	sum.allEnds(t)
 }
 
-// allPoints stops the process at every point; with a stride, at some of them.
+// allPoints stops the process at every point. With a stride, allPoints skips some points.
 func (s *crashSum) allPoints(t *testing.T, stride int) {
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -131,7 +131,7 @@ func (s *crashSum) allPoints(t *testing.T, stride int) {
 	}
 }
 
-// allEnds requires that every way in which a run can end was seen.
+// allEnds fails the test unless every possible end of a run has occurred.
 func (s *crashSum) allEnds(t *testing.T) {
 	t.Helper()
 	t.Log(s)
@@ -159,8 +159,8 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops one process after the other at random points. For each protection level it runs six lives;
-// COUNTERSIGN_CRASHES sets another number.
+// TestCrashesAtRandom stops one process after the other at random points. TestCrashesAtRandom runs six lives for each
+// protection level. COUNTERSIGN_CRASHES sets another number of lives.
 func TestCrashesAtRandom(t *testing.T) {
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
@@ -187,7 +187,7 @@ type crashSum struct {
 	server               *pgserver.Server // of the database for the lives; nil: each has a file
 }
 
-// empty returns the address of the database, with empty tables; empty: there is none.
+// empty empties the tables of the database and returns its address. Without a database, the function returns "".
 func (s *crashSum) empty(t *testing.T) string {
 	t.Helper()
 	if s.server == nil {
@@ -217,7 +217,7 @@ func (s *crashSum) String() string {
 }
 
 // live runs one life: the bot runs until nothing is left to do, with a new process after each crash. At each point it
-// calls stop with the numbers of points and of crashes so far; stop reports whether the process stops there. live
+// calls stop with the numbers of points and crashes so far. If stop returns true, the process stops at this point. live
 // returns the number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
@@ -342,5 +342,5 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 	}
 }
 
-// mostTries is the number of cut runs after which people are asked, for any tool.
+// mostTries is the number of interrupted runs after which people are asked. The number is the same for every tool.
 const mostTries = 5

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// check checks what must be true at the end, wherever the process was killed.
+// check checks the facts that must be true at the end, for every point at which the process was killed.
 func (w *environment) check() {
 	t := w.t
 	t.Helper()
@@ -51,7 +51,7 @@ func (w *environment) check() {
 				t.Errorf("%s with %d decisions", r.State, len(r.Decisions))
 			}
 		default:
-			// A process may stop between the claim and the call in every try of a run. Then people are asked, and
+			// A process may stop between the claim and the call in every try of a run. In the end people are asked, and
 			// report that the call did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {
@@ -78,8 +78,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	killedAtEveryPoint(t, newEnvironment, (*environment).check)
 }
 
-// killedAtEveryPoint runs one world that is killed at its first point, one that is killed at its second, and so on; the
-// short form leaves some points out. check checks the end of each.
+// killedAtEveryPoint runs one environment for each point, and kills it at that point. The short form skips some points.
+// check checks the end of each environment.
 func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) *environment, check func(*environment)) {
 	for n, crashed := 1, true; crashed; n += testkit.Stride() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -104,7 +104,7 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 	}
 }
 
-// TestKilledOverAndOver kills each process after a few points.
+// TestKilledOverAndOver runs many processes one after the other, and kills each after a few points.
 func TestKilledOverAndOver(t *testing.T) {
 	t.Parallel()
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)

@@ -13,8 +13,9 @@ import (
 )
 
 // silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
-// stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When its time is over, the request
-// escalates and everybody is told again. At the end it is rejected. The process is killed several times meanwhile.
+// stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When the time of the stage is over,
+// the request escalates and everybody is told again. At the end, the request is rejected. The process is killed several
+// times meanwhile.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -30,7 +31,7 @@ func silence(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// through runs the bot until no timer is left. It sets the clock forward to each timer.
+// through runs the bot until no timer is left. The function sets the clock forward to each timer.
 func (w *environment) through() {
 	w.t.Helper()
 	for range 1000 {
@@ -44,7 +45,7 @@ func (w *environment) through() {
 	w.t.Fatal("after 1000 steps of the clock, timers are still left")
 }
 
-// next is the time when the next timer is due; zero if there is none.
+// next is the time when the next timer is due. If there is no timer, next is zero.
 func (w *environment) next() (next time.Time) {
 	w.t.Helper()
 	for _, kind := range timed {
@@ -85,8 +86,8 @@ func (w *environment) account() string {
 	return strings.Join(out, "\n")
 }
 
-// TestSilenceKilledAtEveryPoint checks that each step of a request that nobody decides happens once, wherever the
-// process is killed.
+// TestSilenceKilledAtEveryPoint checks a request that nobody decides. Each of its steps happens once, for every point
+// at which the process can be killed.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
@@ -99,8 +100,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times, and in each run kills it at every nth point, with another offset.
-// All runs must have the same result, which is returned.
+// killedAndTheSame runs an environment several times. In each run, killedAndTheSame kills the process at every nth
+// point; each run begins at another point. All runs must have the same result, which is returned.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

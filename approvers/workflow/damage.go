@@ -16,11 +16,12 @@ import (
 	"countersign/store"
 )
 
-// An unreadable record fails closed: what it describes, such as a request or a run, ends as if it had not been allowed.
-// Everything else continues. The damaged record is set aside, and replaced by one with an end state and the reason,
-// rebuilt from the history and related records. Messages that show the record then show this end.
+// An unreadable record fails closed: the request or the run that the record describes ends as if it had not been
+// allowed. All other work continues. The damaged record is set aside. It is replaced by a record with an end state and
+// the reason. The new record is rebuilt from the history and related records. Messages that show the record then show
+// this end.
 
-// whyDamaged is the reason for people, the model and the history.
+// whyDamaged is the reason that people, the model and the history get.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
 // mostDamaged limits how many times damaged records are closed for one transaction, and mostTogether how many are closed
@@ -36,8 +37,8 @@ func (w *core) update(ctx context.Context, what string, fn func(*tx) error) erro
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is like update, for a transaction that only records what has already happened. It commits even if this process
-// can't use the policy in force.
+// record is like update, for a transaction that only records what has already happened. The function commits even if
+// this process can't use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {
@@ -179,7 +180,7 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts returns the facts of a chain's first record; nil if it can't be read.
+// proposedFacts returns the facts of a chain's first record. If the record can't be read, proposedFacts returns nil.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {

@@ -336,7 +336,7 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 }
 
 // A store with requests in every state is damaged in one place, and the bot continues with it. The bot must not panic,
-// and must report every difference. It must run no tool without permission, and no call twice. Everything undamaged
+// and must report every difference. The bot must run no tool without permission, and no call twice. All undamaged work
 // must end as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()

@@ -133,8 +133,8 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestAnUnhandledMessageDelaysNoExpiry checks that a delivery that decides nothing, such as a message that can't be
-// read while Slack is down, does not delay the expiry of a request.
+// TestAnUnhandledMessageDelaysNoExpiry checks that a delivery that decides nothing does not delay the expiry of a
+// request. An example is a message that can't be read while Slack is down.
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -146,8 +146,7 @@ func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h.ok(h.Intake.Done(h.ctx(), "Ev-9", ""))
 }
 
-// TestAnEditMovesTheDeadline checks that the timer of the first deadline finds nothing to do and is set to the new
-// deadline.
+// TestAnEditMovesTheDeadline checks that the timer of the old deadline changes nothing and is set to the new deadline.
 func TestAnEditMovesTheDeadline(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -211,7 +210,8 @@ func TestAfterACrashTheOutcomeIsUnknown(t *testing.T) {
 	h.notRun(r.Execution)
 }
 
-// Without a running bot, the operator finds the runs that were under way when the bot stopped, and can report on them.
+// While no bot runs, the operator can list the runs that were interrupted when the bot stopped, and can report their
+// outcomes.
 func TestCutRunsAreLostWithoutABot(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Runs.MarkInterrupted(h.ctx()))
@@ -287,8 +287,8 @@ func TestReports(t *testing.T) {
 	wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
 }
 
-// TestNobodyReports checks that if nobody reports an outcome in time, the model continues without knowing it. A later
-// report is still accepted.
+// TestNobodyReports checks that the model continues without the outcome if nobody reports it in time. A later report is
+// still accepted.
 func TestNobodyReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -307,8 +307,8 @@ func TestNobodyReports(t *testing.T) {
 	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
-// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome, and not that it is
-// unknown.
+// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome. The model is not told
+// that the outcome is unknown.
 func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -329,8 +329,8 @@ func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	}
 }
 
-// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash, under the same
-// key, but only a limited number of times.
+// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash. The tools run
+// under the same key, and only a limited number of times.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {
 		h := newHarness(t)
@@ -356,15 +356,15 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 		if e := h.execution(c.Execution); e.State != approvers.ExecutionUnknown {
 			t.Errorf("%s after the last try", e.State)
 		}
-		// Nobody approved the call, so the requester is the one who can report.
+		// The call needed no approval, so only the requester can report its outcome.
 		wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: lead}, workflow.Happened), approvers.DeniedNotRequester)
 		h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: alice}, workflow.DidNot))
 		h.wantOutcome(c.ID, approvers.OutcomeError)
 	}
 }
 
-// TestRecoverShares checks that a run is recovered when this process takes over the run's share, or takes it over again
-// after it gave up the run's handler. Runs of other shares do not change.
+// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This rule also holds
+// if the process had the share before and gave up the run's handler. Runs in other shares do not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -387,7 +387,8 @@ func TestRecoverShares(t *testing.T) {
 	}
 }
 
-// TestRecoverLeavesTheRestAlone checks that runs of this process, and runs that have not begun, are not recovered.
+// TestRecoverLeavesTheRestAlone checks that two kinds of runs are not recovered: runs of this process, and runs that
+// have not begun.
 func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace, so that
-// a click that can't be handled does not keep the store busy.
+// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace.
+// Otherwise a click that can't be handled would keep the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
 	maxGrace   = 5 * time.Second
@@ -43,8 +43,9 @@ func (t *tx) expire(timer store.Timer, r approvers.Request) error {
 	return t.apply(after, events)
 }
 
-// handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. It reports
-// whether it has postponed the expiry. It ignores other deliveries from Slack, because they decide nothing.
+// handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. handledFirst
+// reports whether it has postponed the expiry. handledFirst ignores other deliveries from Slack, because they decide
+// nothing.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {
@@ -55,8 +56,8 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	return true, t.SetTimer(timer)
 }
 
-// openRequest reads the request that a timer names. If nothing is left to do, it clears the timer and returns no
-// request.
+// openRequest reads the request that a timer names. If nothing is left to do, openRequest clears the timer and returns
+// no request.
 func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {
@@ -65,8 +66,8 @@ func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Requ
 	return r, err
 }
 
-// Escalate adds the next lead to the current stage and notifies that role's members. From then on they may decide the
-// stage.
+// Escalate adds the next lead to the current stage and notifies that role's members. From then on, these members may
+// decide the stage.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)
@@ -84,8 +85,8 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// notYet returns when to check a timer again that is not due yet: at its new time or, if that has passed, after
-// maxGrace. In the latter case the request will expire before then.
+// notYet returns the time at which a timer that is not due yet is checked again. This is the timer's new time. If that
+// time has passed, it is the time after maxGrace; the request will expire before that.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -121,8 +122,8 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// tellTurns notifies people who already had the card before they could decide, and can decide now. They need a new
-// message, because Slack notifies nobody when the card is edited.
+// tellTurns notifies people who already had the card before they could decide, and can decide now. These people need a
+// new message, because Slack does not notify anybody when the card is edited.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Decide approves, rejects or modifies a request. It returns the new request.
+// Decide approves, rejects or modifies a request. Decide returns the new request.
 func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, string(c.Kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := t.requests.decide(r, c)
@@ -84,8 +84,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request that the current tools or policy changed. It is for transactions that change nothing
-// else about the request.
+// applyIfChanged writes a request that the current tools or policy changed. applyIfChanged is for transactions that
+// change nothing else about the request.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -192,12 +192,13 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 	return err
 }
 
-// requestAction is one person's action on a request. It returns the new request with the events of the transition, or
-// why it was denied.
+// requestAction is one person's action on a request. requestAction returns the new request with the events of the
+// transition, or why it was denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
-// onRequest runs one person's action on a request in its current form. If the action is denied, it records the denial
-// under the name what. In any case it writes the changes that a new policy makes. It returns the new request.
+// onRequest runs one person's action on a request in its current form. If the action is denied, onRequest records the
+// denial under the name what. In any case, onRequest writes the changes that a new policy makes. onRequest returns the
+// new request.
 func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -222,7 +223,7 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, action reque
 	return out, err
 }
 
-// auditDenied records a denied attempt. The first attempts of a kind get a record each; later records cover several
+// auditDenied records a denied attempt. Each of the first attempts of a kind gets a record. Later records cover several
 // attempts.
 func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
 	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
@@ -244,9 +245,9 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 }
 
 // Refuse records a click that is not on one of the bot's current buttons: the message is a copy or an old version, or
-// the button's value is forged. named are the ids in the click or on the message. For each request among them, Refuse
-// adds a record to the request's chain; it changes no request. redraw is an outbox message to render again, so that the
-// next click is on a recorded version; empty: none.
+// the button's value is forged. named are the ids in the click or on the message. For each request among these ids,
+// Refuse adds a record to the request's chain. It changes no request. redraw is an outbox message to render again, so
+// that the next click is on a recorded version. If redraw is empty, no message is rendered.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -279,8 +280,8 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 	return err
 }
 
-// drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, it does
-// nothing. Every version is kept, so the number of versions that one person can cause in this way is limited.
+// drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, drawAgain
+// does nothing. Every version is kept, so the number of versions that one person can cause in this way is limited.
 func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
@@ -355,8 +356,9 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// since sets Since for each request that an outbox message shows: the time when the message first showed the request
-// with this digest. If the previous version showed the same digest, Since is copied from there; otherwise it is now.
+// since sets Since for each request that an outbox message shows. Since is the time when the message first showed the
+// request with this digest. If the previous version showed the same digest, since copies the time from that version.
+// Otherwise Since is the current time.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -398,7 +400,7 @@ func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) 
 	})
 }
 
-// Reply records an answer to a question about a request. It notifies the person who asked the question.
+// Reply records an answer to a question about a request. Reply notifies the person who asked the question.
 func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.Request, error) {
 	return w.onRequest(ctx, string(approvers.Answer), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Reply(t.deciding(), t.requests.action(c), question)
@@ -413,8 +415,8 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 const maxWritten = 500
 
 // answerByWriting treats a requester's message as the answer to an approver's question about one of the turn's waiting
-// calls. It chooses the latest unanswered question that the requester was shown before writing. It returns the approver
-// who asked, or nothing if there is no such question.
+// calls. answerByWriting chooses the latest unanswered question that the requester was shown before writing.
+// answerByWriting returns the approver who asked, or nothing if there is no such question.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// TestManyClaimOneRuns checks that one approval leads to one run, however many executors claim it simultaneously.
+// TestManyClaimOneRuns checks that one approval leads to only one run, even if many executors claim it simultaneously.
 func TestManyClaimOneRuns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -179,8 +179,8 @@ func TestEdits(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided advanced decided advanced decided decided approved executing executed returned")
 }
 
-// TestStoredBytesThatWereChangedNeverRun checks that a person with write access to the store can't make the bot run
-// other bytes than those that were approved.
+// TestStoredBytesThatWereChangedNeverRun checks that the bot runs only the approved bytes. A person with write access
+// to the store can't make it run other bytes.
 func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

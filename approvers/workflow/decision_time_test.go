@@ -37,7 +37,8 @@ func (h *harness) shows(request string) {
 	}
 }
 
-// took returns the time that the last decision took: as stored, and in milliseconds as in the audit.
+// took returns the time that the last decision took, twice: as stored in the request, and in milliseconds from the
+// audit.
 func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
@@ -57,8 +58,8 @@ func (h *harness) wantTook(request string, want time.Duration, fact string) {
 	}
 }
 
-// TestDecisionTime checks that a decision's time counts from the moment when the card first showed these arguments,
-// however often the card was rendered after that.
+// TestDecisionTime checks that a decision's time counts from the moment when the card first showed these arguments.
+// Later renderings of the card do not matter.
 func TestDecisionTime(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -101,8 +102,8 @@ func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestDecisionTimeAtALaterStage checks that if an address showed the card before the stage began, that time does not
-// count.
+// TestDecisionTimeAtALaterStage checks that the time before the stage began does not count, even if an address already
+// showed the card then.
 func TestDecisionTimeAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -123,8 +124,8 @@ func TestDecisionTimeAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestUnknownDecisionTime checks two cases. If it is unknown when the card was shown, the decision has no time. If the
-// click was received before the card's delivery was recorded, the time is a millisecond.
+// TestUnknownDecisionTime checks two cases. If the time at which the card was shown is unknown, the decision has no
+// time. If the click was received before the card's delivery was recorded, the time is a millisecond.
 func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)

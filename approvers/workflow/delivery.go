@@ -104,7 +104,7 @@ func (t outboxTx) goneBefore(channel, ts string) error {
 	return t.reposts.lost(channel, ts)
 }
 
-// Same reports whether Slack already shows exactly this body. For a message with buttons it always returns false,
+// Same reports whether Slack already shows exactly this body. For a message with buttons, Same always returns false,
 // because the buttons contain the version's number.
 func Same(s store.OutboxMessage, body []byte) bool {
 	return s.Hash != "" && s.Hash == view.HashOf(body)
@@ -232,9 +232,9 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Unreachable gives up an outbox message that Slack refused permanently. It sends the message to other addresses if
-// there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it any more,
-// and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
+// Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other
+// addresses if there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it
+// any more, and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -264,9 +264,9 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 	})
 }
 
-// Slack may refuse to delete a message that must go: a card that was posted again because Slack refused to edit it, or
-// a card that must not stay in its channel. The buttons of such a message have no effect. The outbox message lists it
-// in Leftovers, and the deletion is tried again.
+// Slack may refuse to delete a message that must go: for example a card that was posted again because Slack refused to
+// edit the card, or a card that must not stay in its channel. The buttons of such a message have no effect. The outbox
+// message lists it in Leftovers, and the deletion is tried again.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
@@ -356,11 +356,12 @@ func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 }
 
 // Before this process posts an outbox message, it must know whether another process may have posted the message without
-// recording that. Such a message is searched for in Slack first, which costs calls that Slack limits. So when this
-// process gets shares, it lists the messages that wait for delivery in them. Only these may have been posted by the
-// earlier owner, because a message of which Slack shows the current version does not wait.
+// recording that. The process first searches for such a message in Slack. The search costs calls, and Slack limits
+// these calls. So when this process gets shares, it lists the messages of these shares that wait for delivery. Only the
+// listed messages may have been posted by the earlier owner, because a message does not wait if Slack shows its current
+// version.
 
-// inherited has, for each share of this process, the outbox messages that waited when the process got it.
+// inherited has, for each share of this process, the outbox messages that waited when the process got the share.
 type inherited struct {
 	mu     sync.Mutex
 	shares map[int]inheritance
@@ -375,8 +376,8 @@ type inheritance struct {
 // mostInherited limits how many messages of a rank are listed.
 const mostInherited = 10_000
 
-// inherit lists the outbox messages that wait in shares which this process has got. If there are too many, or they
-// can't be read, the clocks decide: see Made.
+// inherit lists the outbox messages that wait in the shares that this process has got. If there are too many messages,
+// or the messages can't be read, the clocks decide: see Made.
 func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
 	var lists map[int]inheritance
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -421,8 +422,8 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got its share. It knows this only if the list was made after
-// the process got the share for the last time.
+// has reports whether a message waited when this process got its share. The function knows this only if the list was
+// made after the process got the share for the last time.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -430,8 +431,9 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made reports whether no other process can have posted an outbox message without recording that. Otherwise another
-// process could do so until the time since, by the clock of this process; zero: until this process started.
+// Made reports whether it is certain that no other process has posted an outbox message without recording the post. If
+// this is not certain, another process could have posted the message until the time since, by the clock of this
+// process. If since is zero, this was possible until this process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since

@@ -8,8 +8,8 @@ import (
 )
 
 // People can click on a decided card any number of times, but their clicks must not fill the store. Therefore the
-// history records the first denials of a kind one by one, and after that only the denials whose number is a power of
-// ten.
+// history records the first denials of a kind one by one. After that, the history records only the denials whose number
+// is a power of ten.
 
 // denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
 const denialsKept = 5

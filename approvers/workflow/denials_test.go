@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// denialsOf lists the records of a person's denials, each with the number of denials that it counts.
+// denialsOf lists the records of a person's denials. Each record counts a number of denials.
 func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind == approvers.AuditDenied && a.Actor == who {
@@ -21,8 +21,8 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 }
 
 // TestClicksWithoutEnd checks that a person who keeps clicking on a decided request is told each time, but does not
-// fill the store: the first clicks have a record each, later only each power of ten. Each person has a count of their
-// own, which continues in a new process.
+// fill the store. The first clicks get a record each; later, only each power of ten gets a record. Each person has a
+// count of their own, which continues in a new process.
 func TestClicksWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -62,8 +62,8 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnd checks that clicks that are refused before the request is read have few records, too, and
-// cause only a limited number of renderings of a card.
+// TestRefusalsWithoutEnd checks clicks that are refused before the request is read. Such clicks also leave few records,
+// and cause only a limited number of renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -43,7 +43,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 }
 
 // While the disk is full, work is not tried over and over: no model is called for an answer that could not be stored,
-// and the log gives the reason only from time to time. When there is space again, everything continues by itself, and
+// and the log gives the reason only from time to time. When the disk has space again, all work continues by itself, and
 // nothing counts as failed.
 func TestFullDisk(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// If the disk is full again and again, it is checked less often.
+// If the disk is full again and again, the store checks the disk less often.
 func TestFullDiskAgain(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}

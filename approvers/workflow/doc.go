@@ -2,19 +2,19 @@
 // (Workflow.Requests.Decide), and each is one transaction of the store: state, audit records, timers and outbox
 // messages change together or not at all.
 //
-// The callers are clicks and messages from Slack (package bot), the model (package agent), timers (package store/jobs)
-// and the command line. The package knows neither Slack nor a model. It guarantees the invariants of the design:
-// nothing is lost after Receive, of two competing clicks only one takes effect, a tool with effects runs at most once,
-// every tool call gets exactly one result, and the audit is complete. It never waits: later work is stored as a timer,
-// so a process may stop at any instruction.
+// The use cases are called for clicks and messages from Slack (by package bot), for the model (by package agent), for
+// timers (by package store/jobs) and by the command line. The package knows neither Slack nor a model. The package
+// guarantees the invariants of the design: nothing is lost after Receive; of two competing clicks only one takes
+// effect; a tool with effects runs at most once; every tool call gets exactly one result; and the audit is complete.
+// The package never waits. Later work is stored as a timer, so a process may stop at any instruction.
 //
 // # Concepts
 //
 // A conversation is one Slack thread. A message in it starts a turn, or waits until the current turn ends. A turn
 // consists of steps. In each step the model is called; the tool calls that it requests are the step's calls. Each call
-// has an execution, the exact bytes that may run. A call that people must approve also has a request, which goes
-// through the stages of its plan. Everything that Slack must show is an outbox message, rendered from the state when it
-// is posted.
+// has an execution, which holds the exact bytes that may run. A call that people must approve also has a request. The
+// request goes through the stages of its plan. Everything that Slack must show is an outbox message. An outbox message
+// is rendered from the state when it is posted.
 //
 // # Keys
 //
@@ -38,8 +38,8 @@
 //	Claim           consumes the approval and stores the state executing, before the tool is called
 //	Finish          records the result; when all calls of a step have one, the model is called again
 //
-// If nobody decides, Remind, Escalate, ResolveAvailability and Expire act instead. Withdraw, Revoke, Overrule and
-// StopBy end a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.
+// Remind, Escalate, ResolveAvailability and Expire act while nobody decides. Withdraw, Revoke, Overrule and StopBy end
+// a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.
 //
 // # Consequences of a transition
 //
@@ -51,22 +51,22 @@
 //
 // # Transactions
 //
-// A use case runs in update, with a tx: the store's transaction with one time and one policy. The store may run it more
-// than once, so it does no I/O and writes to nothing outside of the tx. Effects that must wait for the commit are
-// collected in the tx: timer kinds to wake, metrics to count, log lines, interruptions.
+// A use case runs in update, with a tx: the store's transaction with one time and one policy. The store may run a use
+// case more than once. Therefore a use case does no I/O and writes nothing outside of the tx. Effects that must wait
+// for the commit are collected in the tx: timer kinds to wake, metrics to count, log lines, interruptions.
 //
-// What a transaction can do is grouped by concern (workflow.go): t.outbox has the messages that Slack must show, t.runs
-// the runs of tools. Each part is the transaction itself with the methods of its concern.
+// The methods of a transaction are grouped by concern (workflow.go): t.outbox is about the messages that Slack must
+// show, and t.runs is about the runs of tools. Each part is the transaction itself with the methods of its concern.
 //
-// Queries, which only read, are in package view (Workflow.Views); they return plain values from one snapshot of the
+// Queries are in package view (Workflow.Views). Queries only read, and return plain values from one snapshot of the
 // store. Package settings defines those of the store's settings that both workflow and view read.
 //
 // # Files
 //
 // Begin with workflow.go: the groups, the transaction and its parts. Then follow a call: receive_message, think,
 // propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply, claim, stop, finish,
-// unknown. callers and webhooks have the calls of other agents. jobs, deadlines and reevaluate have the timers. outbox,
-// delivery, repost, refused, bundle, card_queue, channel_state and home have what Slack shows. questions has what people
-// are asked besides approvals. The remaining files concern the whole installation: pause, interrupt, seal, retain,
-// erase, restore, damage, moved.
+// unknown. The files callers and webhooks are about the calls of other agents. The files jobs, deadlines and reevaluate
+// are about timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are about
+// the messages that Slack shows. The file questions is about questions to people other than approvals. The remaining
+// files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage, moved.
 package workflow

@@ -63,7 +63,8 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	}
 }
 
-// A click or a run that comes before the check of all waiting requests detects the change itself.
+// A changed tool causes a check of all waiting requests. A click or a run that comes before this check detects the
+// change itself.
 func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -121,8 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// If a server is only unavailable, nothing changes: its tools are known by their pins, and requests keep waiting, also
-// across a restart.
+// If a server is only unavailable, nothing changes. The server's tools are known by their pins, and requests keep
+// waiting, even across a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -134,7 +135,7 @@ func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h.run(r.Execution, "RF-1")
 }
 
-// A change that happened while the bot was down is detected at the start.
+// If a tool changes while the bot is down, the bot detects the change at its next start.
 func TestDriftWhileDown(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -183,8 +184,8 @@ func unknownInstead(hash, tool string) *approvers.Policy {
 	return policy(hash).With(approvers.Overlay{Distrusted: map[string]string{tool: driftedWhy}})
 }
 
-// If the policy says so, a tool that drifted can be called with its new definition, by the approvers of the highest
-// risk. Earlier requests are voided nevertheless.
+// If the policy says so, a tool that drifted can be called with its new definition. The approvers of the highest risk
+// must approve the call. Earlier requests are voided nevertheless.
 func TestDriftedCountsAsUnknown(t *testing.T) {
 	h := newHarness(t)
 	before := h.ask(`issue_refund {"amount":10}`)
@@ -222,7 +223,8 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// All waiting requests are voided, each exactly once, however many there are and wherever the process is killed.
+// All waiting requests are voided, each exactly once. This rule holds for many requests, and for every point at which
+// the process can be killed.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25
@@ -262,7 +264,7 @@ func TestDriftSurvivesKills(t *testing.T) {
 }
 
 // Sixteen people approve at the moment when the tool drifts. The call runs once with the old definition, or it is
-// voided. It never runs after the drift was detected, and everybody is told the outcome.
+// voided. The call never runs after the drift was detected, and everybody is told the outcome.
 func TestDriftAgainstSixteenApprovals(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("races", racing))

@@ -14,8 +14,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// TestWhatWasDueBeforeTheClockWasSetBack checks that work that was due is done even after the clock was set back, while
-// deadlines wait for their time.
+// TestWhatWasDueBeforeTheClockWasSetBack checks that due work is done even after the clock was set back. Deadlines wait
+// for their time by the new clock.
 func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		h := newHarness(t)
@@ -47,8 +47,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that other work whose outcome people see is done, too. A check that
-// was postponed until the morning is made once, and then waits for the morning by the new clock.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that other due work is done too, if people see its outcome. A check
+// that was postponed until the morning is made once, and then waits for the morning by the new clock.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -145,8 +145,8 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs immediately. While the run is under
-// way, it is not started again, however the clock is set.
+// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs immediately. During the run, no change
+// of the clock starts it again.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

@@ -48,8 +48,8 @@ func (d *dying) died() bool {
 	return d.dead
 }
 
-// runAsking is one process: it runs what is due, with a tool that asks a question and is answered. It ends early if the
-// process dies.
+// runAsking is one process. runAsking does all due work, with a tool that asks a question and gets an answer. runAsking
+// ends early if the process dies.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
 	if err := h.Runs.Recover(h.ctx(), store.AllShares); err != nil {
 		return false
@@ -98,8 +98,9 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 	}
 }
 
-// TestQuestionKilledAtEveryPoint kills the process before and after each commit on the path of a question, and lets a
-// new one continue. No question may end twice, none may stay open, and the run must be told the recorded answer.
+// TestQuestionKilledAtEveryPoint kills the process before and after each commit on the path of a question. A new
+// process then continues. No question may end twice, no question may stay open, and the run must get the recorded
+// answer.
 func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	points, killed := 0, true
 	for n := 1; killed; n++ {
@@ -165,7 +166,8 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen concurrent clicks answer or decline one question, some of them by a person who was not asked: it ends once.
+// Sixteen concurrent clicks answer or decline one question, some of them by a person who was not asked. The question
+// ends only once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {

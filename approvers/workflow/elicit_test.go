@@ -76,7 +76,8 @@ func (h *harness) respond(who approvers.Identity, q, values string) error {
 	return h.Questions.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
 }
 
-// An answer wakes the run, is recorded in the history without its text, and does not use up the run's time.
+// An answer wakes the run. The history records the answer without its text. The wait for the answer does not use up the
+// run's time.
 func TestElicitationIsAnswered(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -197,8 +198,8 @@ func TestElicitationsAreBounded(t *testing.T) {
 	}
 }
 
-// After a crash, the question of the dead process is cancelled when its run is taken up, or when somebody answers it
-// before. That person is told that the question has ended.
+// After a crash, the question of the dead process is cancelled when the run is taken over, or when somebody answers the
+// question before that. The person who answers is told that the question has ended.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

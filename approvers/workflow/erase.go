@@ -10,10 +10,10 @@ import (
 	"countersign/store"
 )
 
-// ErrNotOver means that something to be erased is still under way.
+// ErrNotOver means that a record that should be erased has not ended yet.
 var ErrNotOver = errors.New("it is not over yet")
 
-// Erased counts what was erased.
+// Erased counts the erased records.
 type Erased struct {
 	Payloads   int // payloads of audit records
 	Renderings int // posted versions of cards
@@ -21,11 +21,10 @@ type Erased struct {
 	Chains     int // audit chains that had texts of the call
 }
 
-// Erase erases what people and the model wrote about a call, and what people were shown of it: the texts of its chain's
-// records, the posted versions of its cards, and the texts in the request, its executions and the call. The records of
-// who decided what, when, and over which digest stay, and so do the messages of the conversation. chain is the chain of
-// a request or, if nobody was asked, of an execution or a call. Other requests that were shown on the same cards must
-// be over, too.
+// Erase erases the texts of people and the model about a call: the texts of its chain's records, the posted versions of
+// its cards, and the texts in the request, its executions and the call. The records that say who decided, when, and
+// about which digest stay. The messages of the conversation stay too. chain is the chain of a request or, if nobody was
+// asked, of an execution or a call. Other requests that were shown on the same cards must be over, too.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -219,8 +218,8 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
-// shownBeside handles the chain of another request that was on the same cards: it erases the texts of these cards from
-// it.
+// shownBeside handles the chain of another request that was on the same cards. shownBeside erases the texts of these
+// cards from that chain.
 func (e *erasing) shownBeside(chain string) error {
 	records, err := e.Audit(chain)
 	if err != nil {
@@ -267,7 +266,7 @@ func (e *erasing) records() error {
 	return e.PutCall(c)
 }
 
-// callerTexts erases what a caller sent with its request, besides the call.
+// callerTexts erases the texts that a caller sent with its request, in addition to the call.
 func (e *erasing) callerTexts() error {
 	conv, err := e.Conversation(e.call.Conversation)
 	if err != nil || conv.Caller == nil {

@@ -12,8 +12,7 @@ import (
 	"countersign/store"
 )
 
-// written is everything that is stored about a turn's calls and their messages in Slack, except the turn's own
-// messages.
+// written holds all stored records about a turn's calls and their Slack messages, except the turn's own messages.
 func (h *harness) written(turn string) string {
 	h.t.Helper()
 	var b strings.Builder
@@ -89,8 +88,8 @@ func (h *harness) written(turn string) string {
 	return b.String()
 }
 
-// Erasing removes every text of a call from the store, also where it was shown beside other calls, and keeps the proof
-// of who decided.
+// Erasing removes every text of a call from the store, even from renderings that also show other calls. The proof of
+// who decided stays.
 func TestErase(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)

@@ -34,8 +34,8 @@ func wantEvents(t *testing.T, got *[]string, want ...string) {
 	*got = nil
 }
 
-// TestEvents checks that each decision, each end of a request and each end of a run is reported once, although here
-// every transaction's closure runs twice.
+// TestEvents checks that each decision, each end of a request and each end of a run is reported only once. In this
+// test, every transaction's closure runs twice.
 func TestEvents(t *testing.T) {
 	h := newHarness(t)
 	got := h.counts()
@@ -85,7 +85,7 @@ func TestEvents(t *testing.T) {
 	wantEvents(t, got, "search_orders succeeded")
 }
 
-// uncommitted is a store that fails after the closure.
+// uncommitted is a store whose transactions fail after the closure, before the commit.
 type uncommitted struct{ store.Store }
 
 var errFull = errors.New("the disk is full")

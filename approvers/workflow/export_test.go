@@ -10,7 +10,7 @@ import (
 // DeadlineWorkers is the number of deadlines that are handled concurrently.
 const DeadlineWorkers = deadlineWorkers
 
-// ApplyEvents writes a pending request as a transition with these events would have left it.
+// ApplyEvents writes a pending request in the state in which a transition with these events would leave it.
 func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(*approvers.Request), events ...approvers.Event) error {
 	return w.update(ctx, "apply", func(t *tx) error {
 		r, err := t.Request(request)
@@ -22,7 +22,7 @@ func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(
 	})
 }
 
-// Working begins the work of a handler. The returned function ends it.
+// Working begins the work of a handler. The returned function ends the work.
 func (w *Workflow) Working(kind store.TimerKind, ref string) (leave func()) {
 	_, leave = w.running.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
 	return leave

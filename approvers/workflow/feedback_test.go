@@ -15,8 +15,8 @@ func (h *harness) rate(who approvers.Identity, turn string, good bool) error {
 	return h.Turns.AddFeedback(h.ctx(), c, good)
 }
 
-// Each person counts once for an answer, with their last feedback; this survives a restart. People who may not ask
-// don't count.
+// Each person counts once for an answer, with their last feedback, even after a restart. People who may not ask don't
+// count.
 func TestRatings(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "hello").Turn

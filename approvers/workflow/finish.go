@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Finish records a tool's result, and gives it to the model. It stores the result's files and shows them in the thread.
-// If the text is too long for its card, it becomes a file, too.
+// Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
+// thread. If the text is too long for its card, it also becomes a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -155,8 +155,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows with hashes. It must be called before the transaction, because a transaction's function
-// may run more than once.
+// named converts files to rows with hashes. The function must be called before the transaction, because a transaction's
+// function may run more than once.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

@@ -27,7 +27,7 @@ func (h *harness) files(execution string) []store.File {
 	return readStore(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
 }
 
-// The files of a run are stored together with its end, each with its record and its outbox message, or not at all.
+// The files of a run are stored in the same transaction as the run's end. Each file has a record and an outbox message.
 func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -58,7 +58,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	}
 }
 
-// A result that does not fit its card also becomes a file, once.
+// A result that is too long for its card also becomes a file, but only once.
 func TestResultThatItsCardCuts(t *testing.T) {
 	h := newHarness(t)
 	long := `{"text":"` + strings.Repeat("é", workflow.CardResult) + `"}`
@@ -89,8 +89,8 @@ func TestResultThatItsCardCuts(t *testing.T) {
 	}
 }
 
-// The results of a conversation's runs can be read there completely, and nowhere else; after erasure they can't be read
-// at all.
+// The results of a conversation's runs can be read completely in this conversation, and in no other one. After an
+// erasure, the results can't be read at all.
 func TestWholeResult(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

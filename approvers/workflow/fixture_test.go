@@ -118,7 +118,7 @@ func (b *toolbox) Tool(name string) (workflow.Tool, bool) {
 	return t, ok
 }
 
-// Fingerprint covers the fields that workflows read.
+// Fingerprint covers the fields that the workflow reads.
 func (b *toolbox) Fingerprint() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

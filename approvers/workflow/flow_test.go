@@ -199,7 +199,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
-// TestAStepIsTakenOnce checks that a step that package agent sends a second time changes nothing.
+// TestAStepIsTakenOnce checks that nothing changes if package agent sends a step a second time.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn
@@ -235,8 +235,8 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	}
 }
 
-// Deliveries come over several connections and overtake each other. Messages in a thread from before the mention of the
-// bot are not for the bot, even if they arrive after the mention.
+// Deliveries come over several connections and overtake each other. A message that was written in a thread before the
+// mention of the bot is not for the bot, even if it arrives after the mention.
 func TestOvertakenMessage(t *testing.T) {
 	h := newHarness(t)
 	said := func(ts, text string, mention bool) workflow.IncomingMessage {

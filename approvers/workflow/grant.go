@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Give approves a request and grants more calls like it. Both are one decision, in one transaction.
+// Give approves a request and grants more calls like it. The approval and the grant are one decision, in one
+// transaction.
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
@@ -31,8 +32,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts into force a grant that was given on a card. It shows the grant in the conversation, and sends the owner a
-// message with a button to revoke it.
+// give puts into force a grant that was given on a card. The function shows the grant in the conversation, and sends
+// the owner a message with a button to revoke it.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -102,8 +103,8 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. A
-// denial is recorded in the grant's chain. onGrant returns the resulting grant.
+// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. If the
+// click was denied, the denial is recorded in the grant's chain. onGrant returns the resulting grant.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -125,7 +126,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(
 	return out, err
 }
 
-// Revoke ends a grant. It does not stop a run that has begun.
+// Revoke ends a grant. Revoke does not stop a run that has begun.
 func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "revoked", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Revoke(t.deciding(), c.Who)
@@ -146,7 +147,7 @@ func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) 
 	})
 }
 
-// hash returns the hash of a tool's current definition; "" if the tool does not exist any more, or is blocked.
+// hash returns the hash of a tool's current definition. If the tool no longer exists, or is blocked, hash returns "".
 func (t *tx) hash(tool string) string { return t.w.hash(tool) }
 
 func (w *core) hash(tool string) string {
@@ -178,7 +179,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Send sends a person a message about each of their grants for which they have none yet.
+// For each of a person's grants, Send sends the person a message about the grant, unless the person already has one.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -214,8 +215,8 @@ func (w *Requests) showGrants(ctx context.Context) error {
 type grantOwners map[string]approvers.Identity
 
 // grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
-// one. If Slack can't be asked about an owner, the result lacks this owner. Their grants then allow nothing, and people
-// are asked.
+// one. If Slack can't be asked about an owner, the result lacks this owner. A grant of such an owner allows nothing,
+// and people are asked.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -245,8 +246,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "". It does
-// not use the grant: that happens when the call is about to run, after another check.
+// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "".
+// expectGrant does not use the grant. The grant is used when the call is about to run, after another check.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -260,7 +261,7 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. It
+// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. useGrant
 // returns false if people have to be asked.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
@@ -306,7 +307,7 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 }
 
 // extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
-// When the streak is long enough, it offers a grant, which takes effect only if somebody accepts it.
+// When the streak is long enough, extendStreak offers a grant, which takes effect only if somebody accepts it.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// newGranting is a world in which the first refund is approved together with a grant for two more, and the model then
-// asks for four.
+// newGranting returns an environment in which the first refund is approved together with a grant for two more refunds.
+// The model then asks for four refunds.
 func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[3].TrustAfter = 0 }))
@@ -17,8 +17,8 @@ func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// grantHeld checks that two of the four ran under the grant, and that people were asked about the others, wherever the
-// process was killed.
+// grantHeld checks that two of the four refunds ran under the grant, and that people were asked about the other two.
+// This rule must hold for every point at which the process was killed.
 func (w *environment) grantHeld() {
 	t := w.t
 	t.Helper()

@@ -24,7 +24,7 @@ func granting(p *approvers.Policy) {
 
 var errSlackDown = errors.New("Slack does not answer")
 
-// giver is Slack's information about the giver of a grant: an unchanged member, unless a test says otherwise.
+// giver is Slack's information about the giver of a grant. By default, the giver is an unchanged member.
 func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identity, error) {
 	if h.slackDown {
 		return approvers.Identity{}, errSlackDown
@@ -71,7 +71,7 @@ func (h *harness) next(spec string) store.Call {
 	return h.propose(h.say(alice, "one more").Turn, spec)[0]
 }
 
-// wantAsked claims a call and checks that it does not run and people are asked.
+// wantAsked claims a call. wantAsked checks that the call does not run, and that people are asked.
 func (h *harness) wantAsked(c store.Call) approvers.Request {
 	h.t.Helper()
 	if c.Request == "" {
@@ -89,8 +89,9 @@ func (h *harness) wantAsked(c store.Call) approvers.Request {
 
 const oneRefund = `issue_refund {"amount":50,"currency":"USD"}`
 
-// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision over what was shown, that everybody
-// in the conversation sees the grant, and that similar calls run.
+// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision about the shown call.
+// TestAGrantIsGivenWithTheApproval also checks that everybody in the conversation sees the grant, and that similar
+// calls run.
 func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -126,8 +127,8 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h.wantAsked(h.next(oneRefund))
 }
 
-// TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant, whether this is found when the
-// call is proposed or when it is claimed.
+// TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant. Some of these calls are
+// detected at their proposal, and some at their claim.
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
@@ -206,8 +207,8 @@ func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h.wantAsked(h.propose(h.say(lead, "and one for me").Turn, oneRefund)[0]) // the giver of the grant asks
 }
 
-// TestAChangedToolEndsWhatWaitsUnderAGrant checks that the call is voided, and that the grant is valid for the old
-// definition only.
+// TestAChangedToolEndsWhatWaitsUnderAGrant checks that a waiting call of a changed tool is voided, and that the grant
+// is valid only for the old definition.
 func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -239,8 +240,8 @@ func TestAGrantObservedRunsNothing(t *testing.T) {
 	}
 }
 
-// TestAGrantBeyondTheAutomaticRuns checks that a grant replaces the approval of runs above the automatic limit, and
-// that these runs count towards the limit.
+// TestAGrantBeyondTheAutomaticRuns checks that runs above the automatic limit need no approval if a grant covers them.
+// These runs count towards the limit.
 func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Grants = approvers.GrantTerms{Uses: 2, Within: 2 * time.Hour} }))
@@ -333,8 +334,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant checks that only one of several calls in a step runs with a grant's last use, and that only a run
-// counts as a use.
+// TestLastUseOfAGrant checks that a grant's last use lets only one of several calls in a step run. TestLastUseOfAGrant
+// also checks that only a run counts as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -353,8 +354,8 @@ func TestLastUseOfAGrant(t *testing.T) {
 	}
 }
 
-// TestSixteenCallsAtOnce checks sixteen calls against a grant with five uses: five run without asking, and people are
-// asked about eleven.
+// TestSixteenCallsAtOnce makes sixteen calls under a grant with five uses. Five calls run without a question, and
+// people are asked about eleven.
 func TestSixteenCallsAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -398,7 +399,8 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the giver are asked, and may report.
+// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the giver of the grant are asked about the outcome,
+// and may report it.
 func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

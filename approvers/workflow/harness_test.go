@@ -307,7 +307,7 @@ func (h *harness) run(execution, result string) {
 	h.ok(h.Runs.Finish(h.ctx(), execution, true, result))
 }
 
-// notRun claims an execution and fails the test if it may run.
+// notRun claims an execution, and fails the test if the claim lets it run.
 func (h *harness) notRun(execution string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -317,7 +317,7 @@ func (h *harness) notRun(execution string) {
 	}
 }
 
-// due runs the workflow's own handlers for everything that is due, in order, until nothing is.
+// due runs the workflow's own handlers for all due timers, in order, until no timer is due.
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
@@ -343,7 +343,7 @@ func (h *harness) due() {
 	h.t.Fatal("timers stay due although they were handled")
 }
 
-// answer ends a turn whose model call is due.
+// answer ends a turn whose model call is due, with an answer of the model.
 func (h *harness) answer(turn string) {
 	h.t.Helper()
 	b := h.begin(turn)

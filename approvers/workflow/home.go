@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that the tab stays as it
-	// is, but without buttons, so that no button remains for something that has ended.
+	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that, the tab stays
+	// unchanged, but without buttons, because a button for an ended item must not remain.
 	homeWatched = 30 * time.Minute
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
 	// together.
@@ -22,16 +22,16 @@ const (
 	// time.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab are kept. Older versions are needed because somebody may click on one
-	// that is just being replaced.
+	// homeKept is how many versions of a Home tab are kept. Older versions are needed because a person may click on a
+	// version that is just being replaced.
 	homeKept = 8
 )
 
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows a person's Home tab as it is now, because they look at it. If they turned to another page of a list on the
-// tab, part names the list and page is the page's number. user is Slack's user id.
+// Open shows the current Home tab of a person who has opened the tab. If the person turned to another page of a list on
+// the tab, part names the list, and page is the page's number. user is Slack's user id.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -72,7 +72,7 @@ func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
 	return append(list, store.OutboxMessage{})[0], err
 }
 
-// followedByHomes schedules an update of the watched Home tabs if the transaction changed something that they show.
+// If the transaction changed data that the watched Home tabs show, followedByHomes schedules an update of these tabs.
 func (t homesTx) followedByHomes() error {
 	if !t.showHomes {
 		return nil
@@ -217,8 +217,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records that revision want was delivered. If the tab's content has changed meanwhile, it schedules the next
-// delivery.
+// settled records that revision want was delivered. If the tab's content has changed meanwhile, the function schedules
+// the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

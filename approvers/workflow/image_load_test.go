@@ -21,12 +21,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// loadEnv turns the test binary into the process whose disk is recorded. It sets the number of decisions and the
+// loadEnv turns the test binary into the process whose disk is recorded. loadEnv sets the number of decisions and the
 // directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines, each as soon as it knows that the fact is durable. It prints saidCalled
-// after the claim of a run, where another process would call the tool.
+// The recorded process prints these lines. The process prints each line as soon as it knows that the fact is durable.
+// The process prints saidCalled after the claim of a run, at the point where a real process would call the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"
@@ -37,7 +37,7 @@ const (
 // atOnceLoaded is the number of concurrent conversations; they share commits.
 const atOnceLoaded = 6
 
-// TestLoad is the process whose disk is recorded. TestCrashImages runs it.
+// TestLoad is the process whose disk is recorded. TestCrashImages runs this process.
 func TestLoad(t *testing.T) {
 	decisions, dir, ok := strings.Cut(os.Getenv(loadEnv), " ")
 	if !ok {
@@ -73,12 +73,13 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// Nothing is closed: the process just ends.
+	// The process just ends, without closing any file.
 }
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// loader runs one conversation after the other, each with a call that is decided, and run if it was approved.
+// loader runs one conversation after the other. Each conversation has a call that is decided, and that runs if it was
+// approved.
 type loader struct {
 	*harness
 	name string

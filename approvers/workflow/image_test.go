@@ -22,13 +22,13 @@ import (
 	"countersign/store/bolt"
 )
 
-// TestCrashImages records every write and sync of a process with six concurrent conversations, and everything that it
-// acknowledged meanwhile. From the recording it builds possible contents of the disk after a power failure: everything
-// up to a sync, and any part of the later writes, sector by sector, in any order. Each image is opened: the store's
-// check must be clean, every acknowledged delivery and decision must be there, and no tool that had been called may be
-// called again.
+// TestCrashImages records every write and sync of a process with six concurrent conversations, and all facts that the
+// process acknowledged. From the recording it builds possible contents of the disk after a power failure. Such an image
+// has all writes up to a sync, and any part of the later writes, sector by sector, in any order. Each image is opened.
+// The store's check must be clean, every acknowledged delivery and decision must be there, and a tool that was called
+// must not be called again.
 //
-// It makes 150 images, or COUNTERSIGN_IMAGES.
+// TestCrashImages makes 150 images, or COUNTERSIGN_IMAGES.
 func TestCrashImages(t *testing.T) {
 	images, seed := testkit.Size(t, "COUNTERSIGN_IMAGES", 150), testkit.Seed(t)
 	began := time.Now()
@@ -62,8 +62,8 @@ func TestCrashImages(t *testing.T) {
 	}
 }
 
-// TestCrashImagesOfALyingDisk checks that a disk which claims a sync without syncing is detected. This shows that the
-// checks of the images work.
+// TestCrashImagesOfALyingDisk checks that the test detects a disk that reports a sync without syncing. The test shows
+// that the checks of the images work.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
 	r := recorded(t, 30)
 	d := &disk{synced: slices.Clone(r.made)}
@@ -90,7 +90,7 @@ func TestCrashImagesOfALyingDisk(t *testing.T) {
 	}
 }
 
-// recording is what a process did.
+// recording has the recorded operations and output of a process.
 type recording struct {
 	dir           string
 	made          []byte // the store before it began
@@ -139,7 +139,7 @@ func recorded(t *testing.T, decisions int) recording {
 	return r
 }
 
-// known is everything that the process had acknowledged up to a moment.
+// known has the facts that the process had acknowledged up to a moment.
 type known struct {
 	safe   []string        // the lines that it printed
 	called map[string]bool // executions whose tool was called
@@ -178,7 +178,7 @@ func (k *known) holds(path string, image []byte) error {
 	return errors.Join(err, s.Close())
 }
 
-// isSafe looks for one acknowledged thing in the store.
+// isSafe checks whether the store has one acknowledged fact.
 func isSafe(r store.Reader, line string) error {
 	what, ref, _ := strings.Cut(line, " ")
 	switch what {
@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
-// runOn is the next process: it may run calls that were not started, and nothing else.
+// runOn is the next process. runOn may run only calls that were not started before.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

@@ -35,7 +35,8 @@ const (
 	said
 )
 
-// record runs the load under strace, and returns its operations on the store and its output.
+// record runs the load under strace. The function returns the operations of the load on the store, and the output of
+// the load.
 func record(t *testing.T, dir string, decisions int) []traced {
 	t.Helper()
 	strace := testkit.RequireProgram(t, "strace", "crash images", testkit.InstallStrace)
@@ -63,13 +64,13 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// strace's notation for a call that is interrupted by a call of another thread.
+// The notation of strace for a call that is interrupted by a call of another thread.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"
 )
 
-// readTrace reads strace's record of calls on two files.
+// readTrace parses the output of strace about calls on two files.
 func readTrace(r io.Reader, db, lines string) ([]traced, error) {
 	var events []traced
 	begun := map[string]string{} // by thread: a call that has not ended yet
@@ -141,7 +142,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 	return e, fmt.Errorf("the store called %.200q, which the images can't contain", call)
 }
 
-// unhex decodes strace's notation of bytes: \x68\x69.
+// unhex decodes bytes in the notation of strace, such as \x68\x69.
 func unhex(text string) ([]byte, error) {
 	return hex.DecodeString(strings.ReplaceAll(text, `\x`, ""))
 }

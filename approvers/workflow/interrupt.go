@@ -11,23 +11,23 @@ import (
 	"countersign/store"
 )
 
-// runningHandlers has the running handlers. When everything is paused, it ends all their contexts; when somebody stops
-// a turn, it ends the contexts of that turn's handlers. A handler enters before it claims anything. Therefore either it
-// entered before the pause or the stop was committed, and its context ends; or its own transaction sees the pause or
-// the stop.
+// runningHandlers has the running handlers. When everything is paused, all contexts of these handlers end. When a
+// person stops a turn, the contexts of that turn's handlers end. A handler enters before it claims anything. Therefore
+// there are two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise
+// the handler's own transaction sees the pause or the stop.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int
 	under map[int]underWay
 }
 
-// underWay is a handler that runs.
+// underWay is a running handler.
 type underWay struct {
 	handled   handled
 	interrupt func(cause error)
 }
 
-// handled names what a handler works on.
+// handled names the record on which a handler works.
 type handled struct {
 	kind store.TimerKind
 	ref  string
@@ -61,7 +61,7 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 }
 
 // Interrupted returns a channel that is closed when a context of Interruptible is interrupted, even if the context had
-// ended before. A tool that gets more time while the process stops can thus still notice a pause or a stop. For any
+// ended before. Thus a tool that gets more time while the process stops can still notice a pause or a stop. For any
 // other context the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
@@ -70,7 +70,8 @@ func Interrupted(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// InterruptedBy returns the cause of a context's interruption; nil if it was not interrupted.
+// InterruptedBy returns the cause of a context's interruption. If the context was not interrupted, InterruptedBy
+// returns nil.
 func InterruptedBy(ctx context.Context) error {
 	i, ok := ctx.Value(interruptionKey{}).(*interruption)
 	if !ok {
@@ -115,7 +116,7 @@ func (h *runningHandlers) has(what handled) bool {
 	return false
 }
 
-// working returns what the handlers work on.
+// working returns the records on which the handlers work.
 func (h *runningHandlers) working() (all []handled) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,9 +146,9 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// A transaction of one replica may end work that is under way in another. The news of this transaction, a message to
-// the other replicas, ends the work there immediately. A change of the policy in force is also sent as news. News may
-// be lost, so each replica also looks into the store once a second.
+// A transaction of one replica may end work that is in progress in another replica. The other replicas get a message
+// about the transaction, its news, and end this work immediately. A change of the policy in force is also sent as news.
+// News may be lost, so each replica also looks into the store once a second.
 const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
@@ -159,7 +160,7 @@ const (
 	callersLook = 5           // looks after which each waiting caller reads its request again
 )
 
-// news returns what other replicas must know about the transaction.
+// news returns the messages about the transaction for the other replicas.
 func (t *tx) news() (news []string) {
 	if t.changesPolicy {
 		news = append(news, newsPolicy)
@@ -179,11 +180,11 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
-// Tell tells the other replicas something: they call Config.HearTold with it. They may miss it.
+// Tell sends a message to the other replicas, which call Config.HearTold with it. The message may be lost.
 func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
 
-// hear handles the news of another replica's transaction: it ends the work that the transaction has ended, and wakes
-// the PolicySource after a change of the policy.
+// hear handles the news of another replica's transaction. The function cancels the work that the transaction has ended.
+// After a change of the policy, the function wakes the PolicySource.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {
@@ -248,7 +249,8 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// ended returns news about what has ended: of the work in working, and of the elicitations in waiting.
+// ended returns news about work in the list working that has ended, and about elicitations in the list waiting that
+// have ended.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)

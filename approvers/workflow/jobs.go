@@ -13,18 +13,18 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds whose timers are due when they are set; such a timer has PutOff if it is set for later. See
-// jobs.Options. The other kinds are deadlines: if the clock is set back, they wait until the new clock reaches their
-// time. The start of an absence (TimerAway) is a deadline even if the absence starts now, because before that time the
-// person is not away.
+// soon has the kinds whose timers are due as soon as they are set. If such a timer is set for later, its PutOff is set;
+// see jobs.Options. The other kinds are deadlines: if the clock is set back, a deadline waits until the new clock
+// reaches its time. The start of an absence (TimerAway) is a deadline even if the absence starts now, because before
+// that time the person is not away.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
 	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
-// deadlineWorkers is how many deadlines are handled concurrently. Each takes one short transaction, and concurrent
-// transactions share a commit.
+// deadlineWorkers is how many deadlines are handled concurrently. Each deadline takes one short transaction, and
+// concurrent transactions share a commit.
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.
@@ -44,7 +44,7 @@ func (w *core) newRunner() *jobs.Runner {
 	})
 }
 
-// gained takes over the unfinished work of shares that this process gets.
+// gained takes over the unfinished work in the shares that this process has just got.
 func (w *core) gained(ctx context.Context, shares store.Shares) error {
 	if err := (&Outbox{w}).inherit(ctx, shares); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 	}
 }
 
-// Work handles due timers until ctx ends, and then waits for the handlers that run. workers has the workers for all
-// kinds that [Workflow.Workers] lacks. A test may omit some of them, and may replace workers of Workflow.Workers.
+// Work handles due timers until ctx ends, and then waits for the running handlers. workers has the workers for all
+// kinds that [Workflow.Workers] lacks. A test may leave out some kinds, and may replace workers of Workflow.Workers.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := w.Workers()
 	maps.Copy(all, workers)
@@ -97,7 +97,7 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	return err
 }
 
-// giveUp records a timer that can't be handled, and clears it. If it belongs to a turn, the turn stops, and its
+// giveUp records a timer that can't be handled, and clears it. If the timer belongs to a turn, the turn stops, and its
 // requesters are told.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
@@ -116,30 +116,32 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Wake makes all workers look for due timers immediately. It is for a caller that sets the clock forward; without it,
-// workers notice due timers within a second.
+// Wake makes all workers look for due timers immediately. A caller that sets the clock forward needs Wake. Without
+// Wake, workers notice due timers within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
-// NextDue returns when the next timer falls due; zero if there is none. Timers that wait for the end of a pause don't
-// count.
+// NextDue returns the time at which the next timer falls due. If there is no timer, the time is zero. Timers that wait
+// for the end of a pause don't count.
 func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
 
 // Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full returns the time since which writes have failed because the store's disk is full; zero if it has space, as far
-// as known.
+// Full returns the time since which writes have failed because the store's disk is full. Full returns zero if the disk
+// has space, as far as known.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
 // Work can crash a process: memory runs out, or a library has a fatal defect. The next process would take up the same
-// work and crash again. Therefore the work in progress is noted, and work that crashed too many processes is not tried
-// again: a turn stops, with the button Try again, and a delivery is set aside. The people concerned are notified.
+// work and crash again. Therefore the work in progress is recorded, and work that crashed too many processes is not
+// tried again. A turn stops and shows the button Try again. A delivery is set aside. In both cases, the people
+// concerned are notified.
 const (
 	turnCrashes     = 2
 	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes
 )
 
-// crashable are the kinds of timer whose work is noted. Runs are not among them, because maxTries limits them.
+// crashable has the kinds of timer whose work is recorded. Runs of tools are not among these kinds, because maxTries
+// limits the runs.
 var crashable = map[store.TimerKind]bool{store.TimerThink: true, store.TimerInbox: true}
 
 type noCrashes struct{}
@@ -149,7 +151,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// survive calls a handler, and notes the handler's work while it runs.
+// survive calls a handler, and records the handler's work while the handler runs.
 func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) error {
 	if crashable[t.Kind] {
 		w.Crashes.Begin(string(t.Kind), t.Ref)
@@ -162,7 +164,8 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	return err
 }
 
-// stopDeadly stops a turn if its model calls crashed too many processes. It reports whether it has stopped the turn.
+// stopDeadly stops a turn if its model calls crashed too many processes. stopDeadly reports whether it has stopped the
+// turn.
 func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
 	n := t.w.Crashes.Count(string(store.TimerThink), turn.ID)
 	if n < turnCrashes {
@@ -172,8 +175,8 @@ func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool,
 	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not affected. The operator of this bot finds the reason in the log.", true)
 }
 
-// Deadly returns how many processes crashed while they handled a delivery, if that is too many for another try;
-// otherwise 0.
+// Deadly returns how many processes crashed while they handled a delivery. If the number is low enough for another try,
+// Deadly returns 0.
 func (w *Intake) Deadly(inbox string) int {
 	if n := w.Crashes.Count(string(store.TimerInbox), inbox); n >= deliveryCrashes {
 		return n

@@ -22,13 +22,13 @@ import (
 	"countersign/store/jobs"
 )
 
-// TestLeaseFaults lets three replicas work on one store in faked time, while they lose their shares in every way:
-// another replica takes shares over, a replica hangs and does not notice that it has lost them, or a replica is killed
-// and a new one takes its place. No tool that can't be repeated may act twice or without approval, each message and
-// click must be handled, messages of a thread in their order, and every turn must end.
+// In TestLeaseFaults, three replicas work on one store in faked time, and lose their shares in every possible way.
+// Another replica takes shares over; or a replica hangs and does not notice that it has lost its shares; or a replica
+// is killed and a new replica takes its place. A tool that can't be repeated must not act twice or without approval.
+// Each message and click must be handled, the messages of a thread in their order, and every turn must end.
 //
 // A step is an action of a person, a fault, or one piece of work that a replica begins. COUNTERSIGN_LEASE_STEPS sets
-// their number (3,000), COUNTERSIGN_SEED repeats the actions and faults.
+// the number of steps (default 3,000). COUNTERSIGN_SEED repeats the same actions and faults.
 func TestLeaseFaults(t *testing.T) {
 	t.Parallel()
 	const round = 1500
@@ -122,7 +122,7 @@ func (s *leaseSimulation) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.chance(int(d)))
 }
 
-// give makes a replica the owner of a share; nil: nobody has it.
+// give makes a replica the owner of a share. If the replica is nil, the share has no owner.
 func (s *leaseSimulation) give(share int, to *leaseReplica) {
 	s.board.Lock()
 	before := s.owner[share]
@@ -136,7 +136,7 @@ func (s *leaseSimulation) give(share int, to *leaseReplica) {
 	}
 }
 
-// takeOver gives the shares of a replica to others, some of them later.
+// takeOver gives the shares of a replica to other replicas, some shares at once and some later.
 func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	for share := range store.ShareCount {
 		if s.owner[share] != from {
@@ -151,7 +151,7 @@ func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	}
 }
 
-// other returns any living replica but one.
+// other returns a living replica other than the given one.
 func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	return living[s.random.IntN(len(living))]
 }
 
-// play makes steps, heals everything, waits until nothing is left to do, and verifies the result.
+// play makes the steps, ends all faults, waits until no work is left, and verifies the result.
 func (s *leaseSimulation) play(steps int) {
 	for s.steps.Load() < int64(steps) {
 		s.steps.Add(1)
@@ -216,14 +216,14 @@ func (s *leaseSimulation) fault(n int) {
 	}
 }
 
-// leaseDelivery is what Slack delivers in the simulation.
+// leaseDelivery is a delivery from Slack in the simulation.
 type leaseDelivery struct {
 	Thread, Text, Request string
 	Who                   approvers.Identity
 	Kind                  approvers.DecisionKind
 }
 
-// deliver stores a delivery through any replica; a dead one can't.
+// deliver stores a delivery through any living replica.
 func (s *leaseSimulation) deliver(kind store.InboxKind, d leaseDelivery, lane string) {
 	js, err := json.Marshal(d)
 	s.ok(err)
@@ -253,12 +253,12 @@ func (s *leaseSimulation) click() {
 	s.deliver(store.InboxInteraction, leaseDelivery{Request: open[s.chance(len(open))].ID, Who: who, Kind: kind}, "person:"+string(who.ID))
 }
 
-// isOver reports whether nothing is left to do.
+// isOver reports whether no work is left.
 func (s *leaseSimulation) isOver() bool {
 	return len(s.timers(store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerLeave)) == 0
 }
 
-// verify checks what is left when nothing is left to do.
+// verify checks the final state of the store, after all work is done.
 func (s *leaseSimulation) verify() {
 	if !s.isOver() {
 		s.t.Errorf("timers are left: %v", s.timers(store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerLeave))
@@ -288,7 +288,7 @@ func (s *leaseSimulation) verify() {
 	s.ok(err)
 }
 
-// verifyCall compares what a tool did with the outcome of its call.
+// verifyCall compares a tool's actions with the outcome of the call.
 func (s *leaseSimulation) verifyCall(r store.Reader, c store.Call) error {
 	if c.Execution == "" {
 		return nil
@@ -321,7 +321,7 @@ func (s *leaseSimulation) verifyCall(r store.Reader, c store.Call) error {
 	return err
 }
 
-// inOrder verifies that the messages of each thread were heard in their order.
+// inOrder verifies that the messages of each thread were handled in order.
 func (s *leaseSimulation) inOrder(r store.Reader) error {
 	seen := map[string]bool{}
 	for _, id := range s.turns {
@@ -354,7 +354,7 @@ type lease struct {
 	since time.Time
 }
 
-// leaseReplica is one replica: what it believes to have, and the work that it has begun.
+// leaseReplica is one replica, with the shares that it believes to own and the work that it has begun.
 type leaseReplica struct {
 	s        *leaseSimulation
 	id       string
@@ -375,7 +375,7 @@ type begunWork struct {
 	cancel context.CancelCauseFunc
 }
 
-// look makes the replica believe what is true, and ends the work under claims that it has lost.
+// look tells the replica which shares it really owns, and cancels its work in lost shares.
 func (r *leaseReplica) look() {
 	if r.deaf.Load() {
 		return
@@ -400,7 +400,7 @@ func (r *leaseReplica) look() {
 	r.changed = make(chan struct{})
 }
 
-// forget makes the replica give up a share under whose claim a transaction was refused.
+// If a transaction was refused because a share was lost, forget makes the replica give up this share.
 func (r *leaseReplica) forget(share int, epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -431,7 +431,8 @@ func (r *leaseReplica) Enter(ctx context.Context, claim string) (inner context.C
 	return inner, func() { cancel(nil) }, true
 }
 
-// shareOf returns the share of a claim's name; the other claims go with the first share.
+// shareOf returns the share to which a claim's name belongs. Claims that are not about a share belong to the first
+// share.
 func shareOf(claim string) int {
 	for share := range store.ShareCount {
 		if store.ShareClaim(share) == claim {
@@ -556,7 +557,7 @@ func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// run runs a tool, which may take longer than a lease, and may notice that its replica has lost the share.
+// run runs a tool. The tool may take longer than a lease, and may notice that its replica has lost the share.
 func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	r.s.steps.Add(1)
 	e, run, err := r.workflow.Runs.Claim(ctx, timer.Ref)
@@ -577,7 +578,7 @@ func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	return r.workflow.Runs.Finish(context.WithoutCancel(ctx), e.ID, true, strings.Repeat("x", r.s.chance(50)))
 }
 
-// takes waits as long as some work takes.
+// takes waits for a random time, as if it did some work.
 func (r *leaseReplica) takes(ctx context.Context, atMost time.Duration) error {
 	select {
 	case <-time.After(r.s.upTo(atMost)):

@@ -19,7 +19,7 @@ const lateEdit = time.Hour
 // message is gone.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
-// Deletion is a message that was deleted in Slack: a person's, or one of the bot's.
+// Deletion is a message of a person or of the bot that was deleted in Slack.
 type Deletion struct {
 	Inbox   string // id of the delivery, which is closed in the same transaction
 	At      time.Time
@@ -31,8 +31,8 @@ type Deletion struct {
 }
 
 // Deleted handles the deletion of a message by its author or an admin. A message that the model has not read is
-// dropped. If the model has read the message, nothing is withdrawn. Instead, the requesters are told of the deletion,
-// and so are the people who decide the pending requests to which the message led.
+// dropped. If the model has read the message, nothing is withdrawn. Instead, the requesters are told about the
+// deletion. The people who decide the pending requests to which the message led are told too.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -99,7 +99,7 @@ func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. It reports whether the message is stored.
+// editMessage applies an edit or a deletion to a stored message. editMessage reports whether the message is stored.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
@@ -160,8 +160,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 	return t.end(turn, conv)
 }
 
-// editReadMessage records the edit of a message that the model has read, or that answered a question. It notifies the
-// people who decide the pending requests to which the message led, and the person who asked the question.
+// editReadMessage records the edit of a message that the model has read, or that answered a question. editReadMessage
+// notifies the people who decide the pending requests to which the message led, and the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
@@ -205,8 +205,8 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 	return t.tellMessageEdit(turn)
 }
 
-// tellMessageEdit tells the requesters that a request still waits unchanged although they edited or deleted its
-// message. It also tells them how to withdraw the request.
+// tellMessageEdit tells the requesters that their request still waits unchanged, although its message was edited or
+// deleted. tellMessageEdit also tells them how to withdraw the request.
 func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

@@ -26,7 +26,7 @@ func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.Mess
 	return h.hear(u)
 }
 
-// erase deletes a message in Slack. Called again, it delivers the same event again.
+// erase deletes a message in Slack. A second call of erase delivers the same event again.
 func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 	h.t.Helper()
 	id := workflow.DeletionID(u.Channel.Channel, u.TS)
@@ -40,8 +40,8 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestEditedBeforeItWasRead checks that a message the model was not given yet has its last edited text, and is not
-// given to the model once it is deleted.
+// TestEditedBeforeItWasRead checks messages that the model was not given yet. An edited message has its last text, and
+// a deleted message is never given to the model.
 func TestEditedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
@@ -109,8 +109,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestEditedAfterItWasRead checks that the model's history and the digest stay unchanged, and that approvers and
-// requesters are told.
+// TestEditedAfterItWasRead checks that after an edit, the model's history and the digest stay unchanged, and that
+// approvers and requesters are told about the edit.
 func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -155,7 +155,7 @@ func TestEditedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestEditedWhileTheModelThinks checks a request that comes after the edit but was made from the earlier text.
+// TestEditedWhileTheModelThinks checks a request that the model makes after an edit, but from the text before the edit.
 func TestEditedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -172,8 +172,8 @@ func TestEditedWhileTheModelThinks(t *testing.T) {
 	h.only(turn, store.OutboxMessageEdit)
 }
 
-// TestEditsOvertakeTheirMessage checks that the message is received once, with its new text. The edit of an old message
-// that was never for the bot begins nothing.
+// TestEditsOvertakeTheirMessage checks that a message is received once, with its new text, if the edit arrives first.
+// An edit of an old message that was never for the bot has no effect.
 func TestEditsOvertakeTheirMessage(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")

@@ -12,8 +12,8 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople lets alice ask for something, and the model answer with a question. It returns the turn and the open
-// question.
+// askPeople lets alice ask for something, and lets the model ask a question back. askPeople returns the turn and the
+// open question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")
@@ -64,8 +64,8 @@ func TestModelQuestionIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestModelQuestionIsAnsweredByWriting checks that a written message counts as the answer, and that the model gets it
-// only once, as the question's result.
+// TestModelQuestionIsAnsweredByWriting checks that a written message counts as the answer. The model gets the message
+// only once, as the result of the question.
 func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
@@ -115,8 +115,8 @@ func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	}
 }
 
-// TestWritingIsNoAnswerWhileACallWaits checks that a message is the answer only if the turn waits for nothing but the
-// question.
+// TestWritingIsNoAnswerWhileACallWaits checks that a message counts as the answer only if the turn waits for nothing
+// except the question.
 func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h := newHarness(t)
 	h.tools.asks("ask_people")

@@ -16,8 +16,8 @@ type placed interface {
 	InPlace() error
 }
 
-// fileState records whether the store's file is at its path. While it is not, no timers are handled, just as while the
-// disk is full.
+// fileState records whether the store's file is at its path. While the file is not there, no timers are handled, just
+// as while the disk is full.
 type fileState struct {
 	mu    sync.Mutex
 	since time.Time // zero: the file is at its path
@@ -27,7 +27,7 @@ type fileState struct {
 const lookEvery = 500 * time.Millisecond
 
 // InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
-// wrote to it. It returns nil if neither is the case, or if the store has no file.
+// wrote to it. If neither has happened, or if the store has no file, InPlace returns nil.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {
@@ -60,8 +60,8 @@ func (w *core) noteMoved(err error) {
 	}
 }
 
-// WatchPlace checks the store's file until ctx ends. It returns immediately for a store without a file. After an error
-// the process must stop.
+// WatchPlace checks the store's file until ctx ends. WatchPlace returns immediately for a store without a file. After
+// an error the process must stop.
 func (w *Workflow) WatchPlace(ctx context.Context) error {
 	if _, ok := w.Store.(placed); !ok {
 		return nil

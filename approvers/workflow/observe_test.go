@@ -9,8 +9,8 @@ import (
 
 func observing(p *approvers.Policy) { p.Mode = approvers.Observe }
 
-// TestObserve checks that in observe mode nothing with effects runs and nobody is asked; the model and the audit get
-// the outcome that there would have been.
+// TestObserve checks that in observe mode no call with effects runs and nobody is asked. The model and the audit get
+// the outcome that the call would have had.
 func TestObserve(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", observing))

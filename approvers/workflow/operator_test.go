@@ -35,8 +35,8 @@ func (h *harness) told(request string, note store.Note) (to []string) {
 	return to
 }
 
-// The operator approves a call for all remaining stages; it runs, and everybody concerned is told, including people who
-// are away.
+// The operator approves a call for all remaining stages. The call runs, and everybody concerned is told, including
+// people who are away.
 func TestBreakGlass(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()
@@ -80,7 +80,8 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// The operator can't approve what the policy or the tool does not allow. A denial is recorded and changes nothing.
+// The operator can't approve a call if the policy or the tool does not allow this. The denial is recorded and changes
+// nothing.
 func TestBreakGlassObeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*harness, *workflow.Click)
@@ -177,7 +178,7 @@ func TestOverrule(t *testing.T) {
 	h.ok(h.Runs.Finish(h.ctx(), began.Execution, true, "refunded"))
 }
 
-// The operator can report the outcome of a run whose end nobody saw.
+// The operator can report the outcome of an interrupted run.
 func TestOperatorReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

@@ -30,9 +30,9 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showAt(s, t.now) // its id is new, so it has no timer yet
 }
 
-// refresh identifies what a transaction has already scheduled to be shown again: an outbox message, all outbox messages
-// of a ref, those of one kind and step, or those of a bundle. Later changes in the same transaction need no second
-// refresh.
+// refresh identifies the outbox messages that a transaction has already scheduled to be shown again: one message, all
+// messages of a ref, all messages of a kind and step, or all messages of a bundle. Later changes in the same
+// transaction need no second refresh.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind
@@ -40,7 +40,7 @@ type refresh struct {
 	bundle string
 }
 
-// markRefreshed records a refresh. It reports whether it was recorded before.
+// markRefreshed records a refresh. markRefreshed reports whether it was recorded before.
 func (t outboxTx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
@@ -96,7 +96,7 @@ func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) erro
 	})
 }
 
-// changedThose refreshes the outbox messages of a ref for which among returns true.
+// changedThose refreshes the outbox messages of a ref that the function among selects.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -116,8 +116,8 @@ func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bo
 	return nil
 }
 
-// wantCard shows a request's card where the people of its stage read their cards. An address that has the card already
-// only shows its new state.
+// wantCard shows a request's card at every address where the people of its stage read their cards. If an address
+// already has the card, the card there is only updated.
 func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -153,7 +153,7 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent refreshes a message everywhere it is shown. If it is shown nowhere, wantCurrent creates it.
+// wantCurrent refreshes a message everywhere it is shown. If the message is shown nowhere, wantCurrent creates it.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -175,7 +175,8 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// alike reports whether messages of two kinds show the same. A card and an escalation do: both are the request's card.
+// alike reports whether messages of two kinds show the same content. A card and an escalation do, because both are the
+// request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
 // elsewhere sends a message that Slack refused to other addresses, if there are any.
@@ -193,8 +194,8 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	return nil
 }
 
-// otherPlaces returns the addresses that a message can go to instead: the request's roles if it was for a channel or a
-// group, and each requester if it was for the conversation.
+// otherPlaces returns the addresses to which a refused message can go instead. A message for a channel or a group goes
+// to the request's roles. A message for the conversation goes to each requester.
 func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
@@ -284,10 +285,10 @@ func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note
 // onSlack reports whether a person can get messages. The operator at the command line can't.
 func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
 
-// Slack's rate limits may delay the message of a step until the turn's answer is posted. The answer then describes the
-// step, and the step needs no message of its own.
+// Slack's rate limits may delay the message of a step until the turn's answer is posted. In that case the answer
+// describes the step, and the step needs no message of its own.
 
-// toldOf ends the delivery of the messages of those steps that an answer describes.
+// toldOf ends the delivery of step messages if an answer already describes their steps.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
@@ -311,7 +312,7 @@ func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	return nil
 }
 
-// Viewing is a view of a request that only one person was shown: in a form, or on their Home tab.
+// Viewing is a rendering of a request that only one person saw: in a form, or on that person's Home tab.
 type Viewing struct {
 	Request string
 	Digest  string // digest of the execution that was shown
@@ -320,7 +321,7 @@ type Viewing struct {
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records what a person was shown, once for each person and each body. It returns the body's hash.
+// Viewed records what a person was shown, once for each person and each body. Viewed returns the body's hash.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

@@ -129,8 +129,8 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	}
 }
 
-// A message is being updated while its channel is recorded as lost, and Slack accepts the update. Later changes must be
-// shown too.
+// A message is being updated while its channel is recorded as lost. Slack still accepts the update. Later changes must
+// be shown too.
 func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
@@ -225,8 +225,8 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
-// TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution wherever it is posted, and can
-// be rendered there.
+// TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution at every address, and can be
+// rendered there.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -256,7 +256,8 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h.answer(r.Turn)
 }
 
-// TestEveryOutboxMessageCanBeRead reads what each kind of outbox message needs, without rendering.
+// TestEveryOutboxMessageCanBeRead reads the records that each kind of outbox message needs, without rendering the
+// message.
 func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -314,7 +315,8 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	}
 }
 
-// TestStillShown checks that an unchanged rendering is not sent again, and leaves no version and no record.
+// TestStillShown checks that an unchanged rendering is not sent again, and that no version and no record is stored for
+// it.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

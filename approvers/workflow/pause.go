@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// ErrPaused means that everything is paused: no tool is started and no model is called until somebody resumes. It is
-// also the cause with which the contexts of running handlers end.
+// ErrPaused means that everything is paused: no tool is started and no model is called until somebody resumes.
+// ErrPaused is also the cause with which the contexts of running handlers end.
 var ErrPaused = errors.New("workflow: everything is paused")
 
 // Pause stops every run and every model call until Resume. The caller must have checked the person's permission. If
@@ -22,7 +22,7 @@ func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason strin
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
 
-// Resume ends a pause. If nothing is paused, it returns ErrNotDue.
+// Resume ends a pause. If nothing is paused, Resume returns ErrNotDue.
 func (w *Pauses) Resume(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "resume", settings.Pause{By: who, Reason: reason})
 }
@@ -120,7 +120,7 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake removes the timers that must wait because everything is paused. The timers must all be of one kind.
+// awake removes the timers that must wait because everything is paused. All timers must be of the same kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !pausedKinds[timers[0].Kind] {
 		return timers, nil
@@ -154,15 +154,15 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether claiming an execution could start its tool, so that a pause must prevent it. It returns
-// false for an interrupted, non-repeatable run: claiming it only asks people about the outcome, even while everything
-// is paused.
+// pausable reports whether claiming an execution could start its tool, so that a pause must prevent it. The function
+// returns false for an interrupted run that can't be repeated, because claiming such a run only asks people about the
+// outcome. Asking people is allowed during a pause.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
 
-// tellPausers tells everybody who may end a pause that it began, with a button to end the pause, or that the pause is
-// over.
+// tellPausers notifies everybody who may end a pause. The message says that the pause began, and has a button to end
+// it; or it says that the pause is over.
 func (t pausesTx) tellPausers(p settings.Pause) error {
 	if !p.On {
 		return t.outbox.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
@@ -176,8 +176,8 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 }
 
 // Show refreshes the messages that a pause, or its end, changes: waiting cards and steps, and the message that tells a
-// turn that it is held up. It works page by page, so that clicks can be handled in between. Its timer stays until all
-// of them are refreshed.
+// turn that it is held up. Show works page by page, so that clicks can be handled in between. The timer stays until all
+// messages are refreshed.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -228,7 +228,7 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 // arrives later, when it arrives.
 const mostHeldUp = 10_000
 
-// showHeldUp refreshes the messages of runs or turns that a pause now holds up, or that continue after it.
+// showHeldUp refreshes the messages of runs or turns that a pause holds up, or that continue after the pause.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

@@ -26,8 +26,9 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause nothing starts, even if it was approved, and no model is called; decisions are accepted and deadlines
-// run on. An approved call expires if it can't start in time. After the pause everything continues where it was.
+// During a pause, no call starts, even if it was approved, and no model is called. Decisions are accepted, and
+// deadlines continue to run. An approved call expires if it can't start in time. After the pause, all work continues
+// from where it stopped.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -68,8 +69,8 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.wantKinds(approvers.InstallationChain, "paused resumed")
 }
 
-// Only people of the roles that the policy names may pause and resume, by Slack's current information about them. If
-// two people pause simultaneously, only the first click counts, and the other person is told who was first.
+// Only people in the roles that the policy names may pause and resume. Slack's current information about these people
+// counts. If two people pause simultaneously, only the first click counts, and the other person is told who was first.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -138,8 +139,8 @@ func TestWhoMayPause(t *testing.T) {
 	}
 }
 
-// A pause survives a restart. During the pause, people are asked immediately about an interrupted run of the earlier
-// process if a second run would take effect again. Any other run waits, and is run again after the pause.
+// A pause survives a restart. If an interrupted run of the earlier process can't be repeated safely, people are asked
+// about it immediately, during the pause. Any other interrupted run waits, and is repeated after the pause.
 func TestPauseSurvivesARestart(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -168,8 +169,8 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	h.answer(turn)
 }
 
-// A run that the pause interrupted and that can be repeated is claimed again as soon as the pause ends; runs that have
-// ended are not.
+// If the pause interrupted a run that can be repeated, the run is claimed again as soon as the pause ends. Runs that
+// have ended are not claimed again.
 func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -189,7 +190,7 @@ func TestPutBack(t *testing.T) {
 	h.answer(turn)
 }
 
-// Work that is held back by a pause does not count as due, and its time is not the next due time.
+// Work that a pause holds back does not count as due, and its time does not count as the next due time.
 func TestWhatRestsIsNotDue(t *testing.T) {
 	h := newHarness(t)
 	h.ask(`apply_discount {}`)
@@ -257,8 +258,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end, however many transactions that takes, and wherever the process is
-// killed. The short form of the test leaves out some of these points.
+// Every waiting turn shows the pause and its end. This rule holds even if it takes many transactions, and for every
+// point at which the process can be killed. The short form of the test leaves out some of these points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them
@@ -327,7 +328,7 @@ func TestPauseIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// showAll shows everything that is wanted.
+// showAll records that Slack shows every wanted message.
 func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {
@@ -343,7 +344,7 @@ func (h *harness) showAll() {
 	}
 }
 
-// survives calls fn. It reports false if fn killed the process.
+// survives calls fn. The function reports false if fn killed the process.
 func (h *harness) survives(fn func()) (alive bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -357,7 +358,8 @@ func (h *harness) survives(fn func()) (alive bool) {
 	return true
 }
 
-// People who may end a pause are told of it, each once; if the policy names others meanwhile, they are told too.
+// Each person who may end a pause is told about it once. If the policy names other people during the pause, they are
+// told too.
 func TestPausersAreTold(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))

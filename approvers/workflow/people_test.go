@@ -165,8 +165,8 @@ func TestHandingOn(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied invited decided approved")
 }
 
-// A person who already has the card by direct message would not notice that the request was handed to them, so they get
-// a notice.
+// If a person already has the card by direct message, they would not notice that the request was handed to them.
+// Therefore this person gets a notice.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
@@ -329,7 +329,8 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice links to the card as soon as Slack shows the card: an edit can bring a new card, in another place.
+// A notice links to the card as soon as Slack shows the card. The card can be new, because an edit can cause a new card
+// in another place.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -442,8 +443,8 @@ func TestCardsOfAStage(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsEditedLater checks that the answer stays as it was given, that the card is drawn again, that the
-// person who asked is told once, and that an approval stays.
+// TestAnAnswerThatIsEditedLater checks that a later edit does not change the recorded answer. The card is drawn again,
+// the person who asked is told once, and an approval stays valid.
 func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":600}`)
@@ -490,8 +491,8 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion has Slack show a question with a ts at some addresses and refuse it at others. If lost is set, the
-// question is deleted afterwards.
+// showsQuestion makes Slack show a question with a given ts at some addresses, and refuse the question at other
+// addresses. If lost is set, the question is deleted afterwards.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages

@@ -14,12 +14,12 @@ import (
 
 // PolicySource keeps the policy of this process up to date with the policy in force, which is in the store.
 type PolicySource interface {
-	// CatchUp adopts the policy in force. The error is store.ErrPolicyChanged if this process can't use it.
+	// CatchUp adopts the policy in force. If this process can't use this policy, the error is store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force, as far as it knows. While it returns false, no
-	// work begins.
+	// Usable reports whether this process can use the policy in force, as far as it knows. While Usable returns false,
+	// no work begins.
 	Usable() bool
-	// Wake tells the source that another process has changed the policy in force. It returns without waiting for
+	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
 	Wake()
 }
@@ -41,7 +41,8 @@ type PolicyChange struct {
 // NewLoad returns an id for a change of the policy.
 func (w *Policies) NewLoad() string { return newID("load", w.now()) }
 
-// InForce reads which policy is in force, without its content. The error is store.ErrNotFound if none is stored.
+// InForce reads which policy is in force, without the policy's content. If no policy is stored, the error is
+// store.ErrNotFound.
 func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		p, err = r.Policy()
@@ -82,8 +83,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 	return p, content, err
 }
 
-// PutIntoForce replaces the policy in force, and records the change. before is the policy to replace; zero: there is
-// none. If another policy is in force, the error is store.ErrConflict.
+// PutIntoForce replaces the policy in force, and records the change. before is the policy that is replaced, or zero if
+// no policy is in force. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()
@@ -118,7 +119,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replaced returns a part of the new policy in force. If its content is unchanged, it keeps the origin of the old part.
+// replaced returns a part of the new policy in force. If the content of the part is unchanged, the part keeps the
+// origin of the old part.
 func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

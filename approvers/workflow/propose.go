@@ -82,8 +82,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
-	// All calls are written before the first is decided, because giveResult can recognize the step's last result only
-	// if all calls exist.
+	// All calls are written before the first call is decided, because giveResult can recognize the step's last result
+	// only if all calls exist.
 	for i := range calls {
 		if err := t.PutCall(calls[i]); err != nil {
 			return err
@@ -116,8 +116,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 	return t.turns.tellIfQueued(turn)
 }
 
-// uniqueID keeps the model's call id, unless it is empty or was already used in this step, because a prompt with such
-// ids is invalid.
+// uniqueID keeps the model's call id. If that id is empty, or was already used in this step, uniqueID makes a new id,
+// because otherwise the next prompt would be invalid.
 func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -126,7 +126,7 @@ func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
-// askFacts collects who asked, where, and in which words.
+// askFacts collects the facts about a question: who asked, where, and in which words.
 func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
@@ -150,8 +150,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose decides one call. If it opened a request that waits, it returns the request's id. The second result reports
-// whether people were asked at all.
+// propose decides one call. If propose opened a request that waits, it returns the request's id. The second result
+// reports whether people were asked at all.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -169,7 +169,7 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	return t.proposeAdmissible(turn, call, tool, args, facts)
 }
 
-// proposeAdmissible decides a call of a tool that exists, with arguments that the tool accepts.
+// proposeAdmissible decides a call if the tool exists and accepts the arguments.
 func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, tool Tool, args map[string]any, facts approvers.AskFacts) (request string, asked bool, err error) {
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
@@ -221,7 +221,8 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 	return r.ID, true, nil
 }
 
-// admissible checks whether a call can be made at all. If not, problem is a sentence for the model; otherwise it is "".
+// admissible checks whether a call can be made at all. If the call can't be made, problem is a sentence for the model.
+// Otherwise problem is "".
 func (t proposalsTx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault
@@ -249,7 +250,7 @@ func plainFault(err error) string {
 	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
-// secrets returns the masked arguments of a tool: those that its schema marks, and those that the policy names.
+// secrets returns the arguments of a tool that must be masked. The tool's schema or the policy names these arguments.
 func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
@@ -363,8 +364,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool, in the form in which the policy allows calls to it: a tool that differs from its pinned definition
-// is not marked as blocked if the policy treats it as an unknown tool.
+// tool finds a tool. A tool that differs from its pinned definition is normally blocked; if the policy treats it as an
+// unknown tool, tool returns it unblocked.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// askPeople asks the requesters a question of the model, and waits for their answer.
+// askPeople shows a question of the model to the requesters. The turn then waits for an answer.
 func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	p, _ := t.policy.Tool(call.Tool, "")
 	q := &approvers.ModelQuestion{Options: []string{"Yes", "No"}, ExpiresAt: t.now.Add(p.ExpiresAfter)}
@@ -177,8 +177,8 @@ type elicitationsUnderWay struct {
 	by map[string]chan struct{}
 }
 
-// begin registers a waiting run. over is closed when the run no longer has to wait. ok is false if too many runs wait
-// already.
+// begin registers a waiting run. over is closed when the run no longer has to wait. ok is false if too many runs
+// already wait.
 func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,10 +212,10 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit puts a question of a run of this process to the person who asked for the call. It waits until the person
-// answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final state. It does not
-// poll, but is woken when the elicitation ends. If ctx ends, it cancels the elicitation, with the reason that the
-// function why returns.
+// Elicit asks the person who requested a call a question of the call's run, which is in this process. Elicit waits
+// until the person answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final
+// state. Elicit does not poll; it is woken when the elicitation ends. If ctx ends, Elicit cancels the elicitation with
+// the reason that the function why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -297,8 +297,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets the time until which a waiting run counts as under way: from, plus the tool's timeout, plus the constant
-// lease.
+// lease sets the time until which a waiting run counts as running. This is the time from, plus the tool's timeout, plus
+// the constant lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// texts are the texts that the model is given, in order.
+// texts returns the texts that the model is given, in order.
 func texts(b workflow.Brief) string {
 	var out []string
 	for _, m := range b.Messages {
@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks that the sender of a message during a model call is not told that it
-// waits, unless the call ends in a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders of these messages
+// are told that the messages wait only if the model call leads to a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.messagesOf(turn) {
@@ -122,7 +122,7 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestWithdrawAllByNobody checks that a denied withdrawal leaves everything as it was, including the waiting messages.
+// TestWithdrawAllByNobody checks that a denied withdrawal changes nothing; even the waiting messages stay as they were.
 func TestWithdrawAllByNobody(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -202,7 +202,8 @@ func TestTryAgain(t *testing.T) {
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 }
 
-// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't be resumed beside the current one.
+// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't be resumed while a newer turn is the
+// current one.
 func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// raceKinds are the ways in which sixteen people get in each other's way.
+// raceKinds lists the ways in which the actions of sixteen people can conflict.
 var raceKinds = []raceKind{
 	{
 		name: "all approve", calls: []string{`cancel_account {}`},
@@ -42,7 +42,7 @@ var raceKinds = []raceKind{
 	},
 }
 
-// oneDecided checks that one person decided, and that all others are told who.
+// oneDecided checks that one person decided, and that all other people are told who decided.
 func oneDecided(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	q := r.request(ra.requests[0].ID)
@@ -62,8 +62,8 @@ func oneDecided(r *raceHarness, ra *race) (string, error) {
 	return string(q.Decisions[0].Kind), nil
 }
 
-// inTheirTurn lets the people of the second stage try again when their stage has begun, as they would when they get the
-// card. The history does not record each denial of somebody who tries again and again.
+// inTheirTurn lets the people of the second stage try again when their stage has begun. Real people would do so when
+// they get the card. If somebody tries again and again, the history does not record each denial.
 func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
@@ -77,7 +77,7 @@ func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	}
 }
 
-// twoOfEach checks that two of the first eight approved, then two of the second.
+// twoOfEach checks that first two of the first eight people approved, and then two of the second eight.
 func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedNotMember)
 	q := r.request(ra.requests[0].ID)
@@ -92,7 +92,8 @@ func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	return "two of each", nil
 }
 
-// takesBack lets the first person revoke their approval while the others approve, or just after some of them did.
+// takesBack lets the first person revoke their approval, while the other people approve or just after some of them have
+// approved.
 func takesBack(r *raceHarness, ra *race, i int) error {
 	if i > 0 {
 		return r.decide(ra, i, 0, approvers.Approve)
@@ -105,8 +106,8 @@ func takesBack(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// backOrRun checks that the request was revoked and never runs, or that it ran once and the person who tried to revoke
-// it is told that it is too late.
+// backOrRun accepts two outcomes. Either the request was revoked and never runs, or the call ran once and the person
+// who tried to revoke the approval is told that it is too late.
 func backOrRun(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)
@@ -138,8 +139,8 @@ func allOrOne(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// eachOnce checks that each call was decided once and ran once, and that those who approved all decided either all of
-// them or none.
+// eachOnce checks that each call was decided once and ran once. eachOnce also checks that a person who approved all
+// calls together decided either all of them or none.
 func eachOnce(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 )
 
 // TestSixteenDeciders lets sixteen people act on one request at the same moment, in every way in which their actions
-// can conflict, while approved calls are run. Each time there must be one outcome, everybody else must be told so, and
-// the history and the outbox must contain exactly the expected records and messages. It runs 100 races, or
-// COUNTERSIGN_RACES; ten thousand take some minutes. docs/figures.md says how often it was run.
+// can conflict, while approved calls are run. Each race must have only one outcome, and all other people must be told
+// about it. The history and the outbox must contain exactly the expected records and messages. The test runs 100 races;
+// COUNTERSIGN_RACES sets another number. Ten thousand races take some minutes. docs/figures.md says how often the test
+// was run.
 func TestSixteenDeciders(t *testing.T) {
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0
@@ -50,7 +51,8 @@ var sixteen = func() (out []approvers.Identity) {
 	return out
 }()
 
-// racing lets the sixteen approve the tools: all of them, or eight at the first stage and eight at the second.
+// racing changes a policy so that the sixteen people may approve the tools. For most tools, all of them may approve in
+// one stage. For issue_refund, eight may approve at the first stage and eight at the second.
 func racing(p *approvers.Policy) {
 	role := func(name string, who []approvers.Identity) approvers.Role {
 		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}
@@ -132,7 +134,7 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// gun starts everybody simultaneously.
+// gun is the signal that starts all people simultaneously.
 func (r *raceHarness) gun(kind raceKind, races []*race) {
 	var people sync.WaitGroup
 	start := make(chan struct{})
@@ -189,8 +191,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won counts the people whose action was accepted, and fails if somebody else was told anything but why they came too
-// late.
+// won counts the people whose action was accepted. The function fails unless every other person was told why their
+// action came too late.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied
@@ -206,9 +208,9 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	return n, nil
 }
 
-// exact compares the history and the outbox messages of finished requests with the actions: one record for each
-// decision and each denial, one run and one result for an approved call, one result for any other call, one card at
-// each stage that was reached, and nothing else.
+// exact compares the history and the outbox messages of finished requests with the actions. The function expects one
+// record for each decision and each denial, one run and one result for an approved call, one result for any other call,
+// and one card at each stage that was reached. The function accepts nothing else.
 func (r *raceHarness) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {

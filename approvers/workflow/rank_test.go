@@ -30,7 +30,7 @@ func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	return out
 }
 
-// TestRanks checks that urgent messages go before other cards, and those before messages that only inform.
+// TestRanks checks that urgent messages go before other cards, and that cards go before messages that only inform.
 func TestRanks(t *testing.T) {
 	const first, plain, last = store.RankFirst, store.RankPlain, store.RankLast
 	h := newHarness(t)
@@ -72,7 +72,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRankOfABundle checks that a bundle has the rank of its most critical request, wherever that is in the bundle.
+// TestRankOfABundle checks that a bundle has the rank of its most critical request. The position of this request in the
+// bundle does not matter.
 func TestRankOfABundle(t *testing.T) {
 	for _, c := range []struct {
 		calls []string
@@ -93,8 +94,8 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneDelivery checks that while a card waits for Slack, changes of the card don't move it in the
-// queue, and are all shown by one delivery.
+// TestManyChangesAreOneDelivery checks a card that changes while it waits for Slack. The changes don't move the card in
+// the queue, and one delivery shows them all.
 func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -118,8 +119,8 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 	}
 }
 
-// TestYielding checks that a message with a requested delay lets the rest of its lane pass if order does not matter,
-// and that a message that failed for another reason does not.
+// TestYielding checks messages whose order does not matter. If Slack asked for a delay, the message lets the rest of
+// its lane pass. If a message failed for another reason, it does not let the rest pass.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool
@@ -144,8 +145,8 @@ func TestYielding(t *testing.T) {
 	}
 }
 
-// TestFirstIsNotBehindTheRest checks that a thousand messages that only inform, whose workers are all busy, don't delay
-// messages of higher ranks.
+// TestFirstIsNotBehindTheRest checks that a thousand messages that only inform don't delay messages of higher ranks,
+// even if all workers for such messages are busy.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {

@@ -52,7 +52,7 @@ func (c *running) looked(times int) bool {
 	return c.looks >= times
 }
 
-// late returns the time since due. If the clock was set forward past due, it returns the time since then.
+// late returns the time since due. If the clock was set forward past due, the function returns the time since then.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -70,7 +70,8 @@ type lateness struct {
 }
 
 // timed is a handler whose transitions are timed, from their due time to their commit. A timer that was read before the
-// clock was set back may no longer be due when it is handled; it is then handled again later, so the last time counts.
+// clock was set back may no longer be due when it is handled. Such a timer is handled again later, so the last time
+// counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	return func(ctx context.Context, t store.Timer) error {
 		if err := handle(ctx, t); err != nil {
@@ -95,8 +96,9 @@ func (l *lateness) percentile(p int) time.Duration {
 	return all[(len(all)-1)*p/100].Round(10 * time.Microsecond)
 }
 
-// Expiries and escalations are due at a rate, with the clock set back and forward by an hour in the middle. Each
-// happens once, none before its time. COUNTERSIGN_RATE and COUNTERSIGN_SECONDS make the test long.
+// Many expiries and escalations are due in each second. In the middle, the clock is set back and forward by an hour.
+// Each expiry and escalation happens once, and never before its time. COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select
+// the long form of the test.
 func TestDeadlinesAtRate(t *testing.T) {
 	rate := testkit.Size(t, "COUNTERSIGN_RATE", 400)
 	n := rate * testkit.Size(t, "COUNTERSIGN_SECONDS", 2)
@@ -203,7 +205,7 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	return requests
 }
 
-// spread makes the requests due one after the other.
+// spread sets the due times of the requests one after the other.
 func spread(t *testing.T, s store.Store, requests []string, first time.Time, apart time.Duration) {
 	t.Helper()
 	for from := 0; from < len(requests); from += 500 {
@@ -235,7 +237,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once returns how often a request expired or escalated before it was due, and how often after the first time.
+// once returns two counts for a request: how often it expired or escalated before it was due, and how often it did so
+// again after the first time.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

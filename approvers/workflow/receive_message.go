@@ -44,12 +44,12 @@ type MessageResult struct {
 	Ignored      bool // the message was not for the bot
 	Duplicate    bool // the message was received before
 	Stopped      bool // the message stopped the turn
-	// Passed is the approver whose question the message answers; empty if it answers none.
+	// Passed is the approver whose question the message answers. If the message answers no question, Passed is empty.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
 }
 
-// deny records that the author may not ask, if denied is not nil. The author is told only if start is set, which means
+// deny records that the author may not ask, if denied is not nil. The author is told only if start is set. start means
 // that the message was addressed to the bot.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
@@ -108,8 +108,8 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 }
 
 // writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there.
-// Such a message was written to other people. It can arrive after the mention that began the conversation, because the
-// two came over different connections to Slack.
+// Such a message was written to other people. Such a message can arrive after the mention that began the conversation,
+// because the two messages came over different connections to Slack.
 func writtenBefore(conversation []store.Message, ts string) bool {
 	for _, m := range conversation {
 		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
@@ -119,8 +119,8 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent ones of a long conversation. Such a message can only
-// come from a channel history that is read again.
+// beforeRecent reports whether a message is older than the recent messages of a long conversation. Such a message can
+// only come from a channel history that is read again.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
@@ -248,7 +248,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 }
 
 // tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
-// messages before this one.
+// messages before the given one.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -297,7 +297,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think schedules the next model call of a turn. If a pause holds up the call, the conversation is told.
+// think schedules the next model call of a turn. If a pause holds up the call, a message in the conversation says so.
 func (t turnsTx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (t turnsTx) think(turn approvers.Turn) error {
 	return t.pauses.standStill(turn)
 }
 
-// tellIfQueued shows that messages wait for the turn to end, if there are any.
+// If messages wait for the turn to end, tellIfQueued shows this.
 func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	queued, err := t.queued(turn.Conversation)
 	if err != nil || len(queued) == 0 {
@@ -334,7 +334,7 @@ func (c *slackClock) saw(ts string) {
 	}
 }
 
-// time returns the latest known time; zero if there is none yet.
+// time returns the latest known time. If no time is known yet, time returns zero.
 func (c *slackClock) time() time.Time {
 	seen := c.seconds.Load()
 	if seen == 0 {
@@ -350,7 +350,7 @@ func sentAt(ts string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// sentBefore reports whether the message with the first ts was sent before the one with the second.
+// sentBefore reports whether the message with the first ts was sent before the message with the second ts.
 func sentBefore(ts, other string) bool {
 	if a, b := sentAt(ts), sentAt(other); !a.Equal(b) {
 		return a.Before(b)

@@ -12,7 +12,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times: everything that people wrote before the time until was received, and at the time open,
+// Received records two times. All messages that people wrote before the time until were received. At the time open,
 // Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
 // process reads them again from the beginning of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
@@ -34,8 +34,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // Missed records a gap from the last times of Received until now. In the gap Slack could not deliver or, if quiet is
-// set, no delivery arrived. It schedules the reading of the messages in the gap. A store that never received anything
-// has missed nothing.
+// set, no delivery arrived. Missed schedules the reading of the messages in the gap. If the store never received a
+// delivery, no message was missed.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -64,8 +64,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap. It does so only if the gap was so long that Slack
-// gave up deliveries, so that a click in the gap was lost.
+// StillWaits reminds the people of each request that waited in a gap. StillWaits does so only if the gap was so long
+// that Slack gave up deliveries. A click in such a gap is lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -110,7 +110,8 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 	})
 }
 
-// CaughtUp records that the messages of a gap were read. If there was another gap meanwhile, the timer stays.
+// CaughtUp records that the messages of a gap were read. If there was another gap meanwhile, the timer for the next
+// reading stays.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -161,8 +162,9 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be forgotten. It is the given time, or an earlier
-// one if older messages may be read again, because their deliveries must still be known then.
+// forgettable returns the time before which handled deliveries may be forgotten. The result is normally the given time.
+// If older messages may be read again, it is an earlier time, because the deliveries of these messages must still be
+// known.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {

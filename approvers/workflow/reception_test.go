@@ -16,8 +16,8 @@ func (h *harness) reception() settings.Reception {
 	return now
 }
 
-// TestReception: messages are read from the last time at which everything was received. After a restart they are read
-// from that time again, until all of them are read.
+// TestReception: messages are read from the last time at which everything was received. After a restart, messages are
+// read from that time again, until all messages are read.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -49,7 +49,7 @@ func TestReception(t *testing.T) {
 	}
 }
 
-// TestKnownWhileReadAgain: a delivery is remembered for as long as its message may be read again.
+// TestKnownWhileReadAgain: the record of a delivery is kept for as long as its message may be read again.
 func TestKnownWhileReadAgain(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -71,7 +71,7 @@ func TestKnownWhileReadAgain(t *testing.T) {
 }
 
 // TestRestoredReadsNothing: messages from before the first start of a store, or before its first start after a restore,
-// may have been answered. They are not read, even if the margin before a gap reaches back to them.
+// may have been answered. The bot does not read such messages, even if the margin before a gap includes their time.
 func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

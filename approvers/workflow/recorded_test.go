@@ -14,7 +14,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// tamper changes a stored request without recording it in the history, with the right checksum.
+// tamper changes a stored request and its checksum, but does not record the change in the history.
 func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.t.Helper()
 	r := h.request(id)
@@ -22,8 +22,8 @@ func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.PutRequest(r) }))
 }
 
-// A stored request that differs from its history permits nothing: people who decide are told, the request is voided,
-// and nothing runs.
+// A stored request that differs from its history permits nothing. People who try to decide it are told, the request is
+// voided, and nothing runs.
 func TestChangedRequestFailsClosed(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Request){
 		"the quorum is 0":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
@@ -118,11 +118,11 @@ func (x tornTx) Execution(id string) (approvers.Execution, error) {
 	return x.Tx.Execution(id)
 }
 
-// SetAside sets nothing aside, so no record can be closed.
+// SetAside does nothing, so that no damaged record can be closed.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
-// If a record can't even be closed, everything that needs it fails. Its timers are given up after some tries, so that
-// they are not tried for ever.
+// If a damaged record can't be closed, all work that needs the record fails. The record's timers are given up after
+// some tries, so that they are not tried for ever.
 func TestDamageThatCannotBeClosed(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)

@@ -12,9 +12,9 @@ import (
 )
 
 // Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
-// Cards show the new plan. Requests that nobody can approve any more, or whose tool has changed, are voided. It may run
-// in the background, because every decision and every run checks the policy and the tools anyway. If the policy or the
-// tools change again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
+// Cards show the new plan. A request is voided if nobody can approve it any more, or if its tool has changed.
+// Reevaluate may run in the background, because every decision and every run also checks the policy and the tools. If
+// the policy or the tools change again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -44,7 +44,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor identifies the policy and the tools of the last complete check; empty if there was none yet.
+// reevaluatedFor identifies the policy and the tools of the last complete check. If there was no complete check yet,
+// reevaluatedFor is empty.
 func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""
@@ -60,7 +61,7 @@ func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error)
 	return which, err
 }
 
-// noteReevaluated records that everything was checked against this policy and these tools.
+// noteReevaluated records that all pending requests were checked against this policy and these tools.
 func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		p, _, err := settings.ReadPause(t)

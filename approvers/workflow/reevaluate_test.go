@@ -48,8 +48,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// However often the policy changes, a request's plan names the change as a reason once, and the request keeps the times
-// of its deadline, reminder and escalation.
+// The policy changes several times. A request's plan names the change as a reason only once, and the request keeps the
+// times of its deadline, reminder and escalation.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	const remindAfter = escalateAfter / 2
@@ -140,7 +140,8 @@ func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// A request that is being written while the policy changes was planned under the old policy. It is re-evaluated too.
+// A request that is being written while the policy changes was planned under the old policy. Such a request is
+// re-evaluated too.
 func TestReconsiderWhatIsBeingWritten(t *testing.T) {
 	h := newHarness(t)
 	s := &slow{}
@@ -167,8 +168,8 @@ func stricter(hash string) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
 }
 
-// Several callers reload one policy after the other while earlier ones are still being applied and people decide. In
-// the end every request was checked against the last policy.
+// Several callers reload one policy after the other. Meanwhile, earlier policies are still being applied, and people
+// decide. In the end, every request has been checked against the last policy.
 func TestReconsiderDuringReloads(t *testing.T) {
 	h := newHarness(t)
 	var ids []string

@@ -16,8 +16,8 @@ import (
 // maxRefusals limits how many of Slack's refusals are remembered.
 const maxRefusals = 50
 
-// Refused remembers that Slack refuses something in this workspace. A refusal replaces an earlier one of the same
-// thing. Refused also drops refusals after whose time a new try is allowed.
+// Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same
+// feature. Refused also drops refusals after whose time a new try is allowed.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)
@@ -36,8 +36,8 @@ func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 }
 
 // A message that a requester waits for, or that asks people a question, is never given up immediately. If Slack refuses
-// it at all addresses, it is tried again after increasing delays. It is also tried again when the bot starts, because
-// somebody may have removed the cause.
+// such a message at all addresses, it is tried again after increasing delays. The message is also tried again when the
+// bot starts, because somebody may have removed the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
 	firstQuestionRetry = time.Minute // shorter, because a question has a deadline
@@ -63,8 +63,8 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address. It
-// gives up if the message is too old, or if the question needs no answer any more.
+// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address.
+// retryLater gives up if the message is too old, or if the question no longer needs an answer.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {
@@ -87,7 +87,7 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
 }
 
-// retryAnswer tries a refused answer or question again. A question that is over is not shown any more.
+// retryAnswer tries a refused answer or question again. A question that has ended is no longer shown.
 func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 	if isQuestion(s) {
 		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
@@ -101,7 +101,7 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 const maxRetried = 10_000
 
 // retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
-// increase the delay; otherwise an answer could appear hours after Slack would accept it.
+// increase the delay. With a longer delay, an answer could appear hours after Slack would accept the answer.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// reminding changes the policy: people who have not decided are reminded n times, each time after d.
+// reminding changes the policy so that people who have not decided are reminded n times, each time after the duration
+// d.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }
@@ -51,7 +52,8 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	}
 }
 
-// TestRemindersPassBy checks that absent people get no reminder, but stand-ins and leads who were told do.
+// TestRemindersPassBy checks that absent people get no reminder. Stand-ins get reminders, and so do leads who were told
+// about the request.
 func TestRemindersPassBy(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, reminding(20*time.Minute, 1))
 	start := h.clock.Now()
@@ -91,7 +93,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestEverybodyIsToldAgain checks that when no lead is left everybody is told again, if the policy says so.
+// TestEverybodyIsToldAgain checks that everybody is told again after the last lead was told, if the policy says so.
 func TestEverybodyIsToldAgain(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
 	start := h.clock.Now()
@@ -103,7 +105,8 @@ func TestEverybodyIsToldAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated reminded")
 }
 
-// TestSilenceGoesUpToTheEnd checks that each lead gets the stage's whole time before the request is rejected.
+// TestSilenceGoesUpToTheEnd checks that if nobody decides, each lead gets the stage's whole time before the request is
+// rejected.
 func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) {
 		p.Defaults.OnExpiry, p.Defaults.EscalateAfter = approvers.ExpiryEscalates, time.Hour
@@ -122,8 +125,8 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExpired)
 }
 
-// TestJumpsOfTheClock checks that no step is done twice, and none that still makes sense is lost, however the clock
-// jumps.
+// TestJumpsOfTheClock checks that no step is done twice, and that no step that is still useful is lost, for every jump
+// of the clock.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
 	// After a late step the next wait begins late, so there is less time for reminders.

@@ -34,7 +34,7 @@ func (p *peer) Tell(n store.Notice) {
 	}
 }
 
-// inTwoReplicas calls fn with the workflow of a replica that works, and with that of another one. Both use one store.
+// inTwoReplicas calls fn with the workflows of two replicas on one store. Only the first one does the work.
 func inTwoReplicas(t *testing.T, noticesLost bool, fn func(t *testing.T, w *workingHarness, second *workflow.Workflow)) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		first, other := &peer{shares: store.AllShares, since: time.Now(), got: make(chan store.Notice, 100)}, &peer{got: make(chan store.Notice, 100)}
@@ -48,7 +48,7 @@ func inTwoReplicas(t *testing.T, noticesLost bool, fn func(t *testing.T, w *work
 	})
 }
 
-// clickIn has a replica receive a click.
+// clickIn lets a replica receive a click.
 func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) workflow.Click {
 	c.At = w.clock.Now()
 	_, err := replica.Intake.Receive(w.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "")
@@ -56,7 +56,8 @@ func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) wo
 	return c
 }
 
-// What one replica ends stops in the other one: at once with a notice, and within two seconds without.
+// If one replica ends work that runs in the other replica, the other one stops it. With a notice, the other replica
+// stops the work at once. Without a notice, it stops the work within two seconds.
 func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
@@ -139,8 +140,8 @@ func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	}
 }
 
-// Only messages that waited when a replica got their share are searched for before they are posted. Until the replica
-// has listed them, the clocks decide.
+// Before a replica posts a message, it searches Slack for the message only if the message waited when the replica got
+// its share. Until the replica has listed the waiting messages, the clocks decide.
 func TestMadeAmongReplicas(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		got := time.Now()
@@ -186,14 +187,14 @@ func TestMadeAmongReplicas(t *testing.T) {
 	})
 }
 
-// wokenSource is a source of a policy that counts how often it is woken.
+// wokenSource is a policy source that counts how often it is woken.
 type wokenSource struct{ woken atomic.Int64 }
 
 func (*wokenSource) CatchUp(context.Context) error { return nil }
 func (*wokenSource) Usable() bool                  { return true }
 func (s *wokenSource) Wake()                       { s.woken.Add(1) }
 
-// A change of the policy in one replica makes the other ones look at it at once.
+// A change of the policy in one replica makes the other replicas read the new policy at once.
 func TestAnotherReplicaChangesThePolicy(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		var source wokenSource

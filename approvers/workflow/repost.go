@@ -15,10 +15,10 @@ import (
 // The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. A lost message that
 // is still relevant is posted again in three cases: when somebody asks, by a message in its thread or by /countersign
 // pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
-// before its deadline. It is not posted again immediately, because somebody may have deleted it on purpose.
+// before its deadline. The message is not posted again immediately, because somebody may have deleted it on purpose.
 
-// reposts are the points at which a lost message is posted again because its deadline is near: when 1/4, 1/8 or 1/16 of
-// its time is left, whichever comes next.
+// reposts lists the points at which a lost message is posted again because its deadline is near. The points are the
+// moments when 1/4, 1/8 or 1/16 of its time is left.
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
@@ -89,8 +89,8 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack: if the edit
-// fails because the message is gone, it is posted again immediately.
+// repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack. If such an
+// edit fails because the message is gone, the message is posted again immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // the message may have changed in this transaction
@@ -111,7 +111,8 @@ func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	return nil
 }
 
-// repostIfRelevant posts a lost message again if it is still relevant. It reports whether it has scheduled the post.
+// repostIfRelevant posts a lost message again if it is still relevant. repostIfRelevant reports whether it has
+// scheduled the post.
 func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	if s.State != store.OutboxLost {
 		return false, nil
@@ -234,8 +235,8 @@ func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next time after now at which the message is posted again because its deadline is near; zero if there
-// is none.
+// next returns the next time after now at which the message is posted again because its deadline is near. If there is
+// no such time, next returns zero.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -248,7 +249,8 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance determines whether a message is relevant: it asks people something, or has a button to undo something.
+// relevance determines whether a message is relevant. A message is relevant if it asks people a question, or has a
+// button to undo an action.
 func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -319,8 +321,8 @@ func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest returns the relevance of a message with several requests. It ends at the earliest deadline of an open
-// request.
+// shortest returns the relevance of a message with several requests. The relevance ends at the earliest deadline of an
+// open request.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt
@@ -337,7 +339,8 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts lost outbox messages again if they are still relevant. It returns their number.
+// RepostLost posts lost outbox messages again if they are still relevant. RepostLost returns the number of posted
+// messages.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// loses delivers Slack's event that the message of an outbox message was deleted.
+// loses delivers Slack's event that an outbox message was deleted.
 func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
@@ -31,7 +31,7 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestDeletedCards checks that deleted cards are posted again when somebody asks, and not before.
+// TestDeletedCards checks that deleted cards are posted again only when somebody asks for them.
 func TestDeletedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
@@ -88,8 +88,8 @@ func TestDeletedCards(t *testing.T) {
 	}
 }
 
-// TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it,
-// whether or not Slack reported the deletion.
+// TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it. This
+// rule also holds if Slack did not report the deletion.
 func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
@@ -112,8 +112,8 @@ func TestDeletedCardsOfOthers(t *testing.T) {
 	}
 }
 
-// TestCardsDeletedRepeatedly checks that a repeatedly deleted card is reposted less and less often before its deadline,
-// and in the end not at all: the person who deletes it prevails.
+// TestCardsDeletedRepeatedly checks that a repeatedly deleted card is reposted less and less often before its deadline.
+// In the end, the card is not reposted, and stays deleted.
 func TestCardsDeletedRepeatedly(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
@@ -144,7 +144,8 @@ func TestCardsDeletedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotMatterStaysAway checks that a decided card, an answer and notices are not posted again.
+// TestWhatDoesNotMatterStaysAway checks that a deleted message is not posted again if it is a decided card, an answer
+// or a notice.
 func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -209,8 +210,8 @@ func TestDeletedInTheThread(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestTheDeadlineIsPutOff checks that if the deadline is postponed, a deleted message is posted again before the new
-// deadline, not before the old one.
+// TestTheDeadlineIsPutOff checks that after a deadline was postponed, a deleted message is posted again shortly before
+// the new deadline, and not before the old deadline.
 func TestTheDeadlineIsPutOff(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -268,8 +269,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReminderFindsOut checks that a reminder detects a card that is gone without an event, and that the card is then
-// posted again immediately.
+// TestReminderFindsOut checks a card that was deleted without an event. A reminder detects this, and the card is posted
+// again immediately.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

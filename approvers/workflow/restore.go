@@ -33,11 +33,11 @@ type Loss struct {
 	Reason  string
 }
 
-// Restored closes everything in a restored store that could act, because it is unknown what happened after the backup:
-// requests and calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are
-// set aside, and grants end. Messages that people wrote since the backup are not read again, because they may have been
-// answered. Finally Restored records the restoration. It must be called before anything else runs on the store, and
-// again after a crash.
+// Restored closes all open work in a restored store, because it is unknown what happened after the backup. Requests and
+// calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are set aside,
+// and grants end. Messages that people wrote since the backup are not read again, because they may have been answered.
+// Finally Restored records the restoration. Restored must be called before any other work on the store. After a crash,
+// it must be called again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -89,8 +89,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a salvaged store usable: it closes everything to which a lost record belongs, records the losses of
-// the history, and does what Restored does. It must be called before anything else runs on the store.
+// Salvaged makes a salvaged store usable. Salvaged closes all records to which a lost record belongs, records the
+// losses of the history, and closes open work as Restored does. Salvaged must be called before any other work on the
+// store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
@@ -168,8 +169,8 @@ func (w *History) clearMarks(ctx context.Context) error {
 	})
 }
 
-// NothingLost records an operator's statement about a restored or copied database: no bot has worked on the original
-// since the copy was made. It closes nothing.
+// NothingLost records an operator's statement about a restored or copied database: since the copy was made, no bot has
+// worked on the original. NothingLost closes no work.
 func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		facts := map[string]string{"backup": database, "lost": "nothing"}
@@ -204,8 +205,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that had not begun. A run under way gets an unknown outcome, even if its tool is idempotent,
-// because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the run fails instead.
+// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This rule holds even if its
+// tool is idempotent, because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the
+// run fails instead.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
@@ -323,8 +325,8 @@ func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// leaveUnknown tells the model that outcomes are unknown which nobody has reported, so that no turn waits for them.
-// People can still report these outcomes.
+// leaveUnknown tells the model that the unreported outcomes are unknown, so that no turn waits for them. People can
+// still report these outcomes.
 func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
@@ -342,7 +344,8 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled after it.
+// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled after the
+// backup.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// busy is a harness in which something of every kind is open, with the ids that are checked afterwards.
+// busy is a harness with open work of every kind. The harness has the ids of the records that are checked afterwards.
 type busy struct {
 	*harness
 	waits, approved, executing, unknown approvers.Request
@@ -84,7 +84,8 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// Everything that was open is closed. Everybody is told that it may have happened, and nobody that it did not.
+// All open work is closed. People are told that the work may have happened. No message says that the work did not
+// happen.
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()
@@ -150,7 +151,7 @@ func TestRestored(t *testing.T) {
 	b.ok(b.Turns.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
 }
 
-// wantNothingOpen checks that nothing is left that could act, whatever runs on the store now.
+// wantNothingOpen checks that the store has no open work left on which any process could act.
 func (b *busy) wantNothingOpen() {
 	b.t.Helper()
 	b.invariants()
@@ -170,7 +171,7 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
-// The restore may stop anywhere and be begun again, with the same result; if it is done twice, nothing more changes.
+// The restore may stop at any point and start again, with the same result. A second restore changes nothing.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Retained counts what was erased because of its age.
+// Retained counts the records that were erased because of their age.
 type Retained struct {
 	Conversations int
 	Chains        int // audit chains
@@ -24,9 +24,10 @@ const (
 	retainTexts = 25  // calls whose texts one transaction erases
 )
 
-// Retain erases what is older than the policy's retention times. One time is for conversations, with everything written
-// in them, including the payloads of their audit records; a longer one is for the audit records. A conversation or
-// chain that still waits for somebody is kept. Retain may be stopped at any time; the next call continues.
+// Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
+// texts, including the payloads of their audit records. The other time is longer, and is for the audit records
+// themselves. A conversation or chain that still waits for somebody is kept. Retain may be stopped at any time. The
+// next call continues the work.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -70,9 +71,9 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. It returns false if something in the conversation still waits. That is checked once, outside of the
-// transactions, so that other commits don't wait meanwhile. Each transaction then checks that the conversation is
-// unchanged.
+// records. retainConversation returns false if something in the conversation still waits. The check is made once,
+// before the transactions, so that the check does not delay other commits. Each transaction then checks that the
+// conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -221,8 +222,8 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return nil
 }
 
-// prune removes a chain that is no longer in use, and records the removal in the installation's chain. It returns the
-// number of removed records; 0 if the chain stays.
+// prune removes a chain that is no longer in use, and records the removal in the installation's chain. The function
+// returns the number of removed records. If the chain stays, the number is 0.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

@@ -38,7 +38,7 @@ func (h *harness) hasConversation(id string) bool {
 	})
 }
 
-// payloadsOf counts the texts beside a chain's records.
+// payloadsOf counts the stored payloads of a chain's records.
 func (h *harness) payloadsOf(chain string) (n int) {
 	h.t.Helper()
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
@@ -89,7 +89,7 @@ func TestRetention(t *testing.T) {
 	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
 }
 
-// Unfinished work is kept, however old it is: a turn under way, an unknown outcome, a valid grant.
+// Unfinished work is kept at any age. Examples are a running turn, an unknown outcome and a valid grant.
 func TestRetentionKeepsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -133,8 +133,8 @@ func TestNoRetention(t *testing.T) {
 	}
 }
 
-// A conversation in which somebody writes while it is being erased is kept: the part that was erased is gone, and
-// nothing else is removed.
+// If somebody writes in a conversation while it is being erased, the rest of the conversation is kept. The part that
+// was already erased is gone.
 func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// masks has the policy mask an argument of refunds.
+// masks makes the policy mask an argument of refunds.
 func (h *harness) masks(change ...func(*approvers.ToolPolicy)) {
 	h.policy.Store(policy("policy-masked", func(p *approvers.Policy) {
 		p.Tools[3].Secrets = []string{"iban"}
@@ -64,7 +64,7 @@ func TestReveal(t *testing.T) {
 	h.invariants()
 }
 
-// A reveal of arguments that were edited meanwhile is recorded, but the person still has to see the new ones.
+// A reveal of arguments that were edited meanwhile is recorded, but the person still has to see the new arguments.
 func TestRevealOfOldArguments(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -97,8 +97,8 @@ func TestAForgedReveal(t *testing.T) {
 	}
 }
 
-// A call with masked values has its own card, because its values are revealed before it is approved. Calls that may be
-// approved without seeing the values share a card.
+// A call with masked values has its own card, because a person must reveal its values before approving it. Calls that
+// may be approved without seeing the values share a card.
 func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	h := newHarness(t)
 	h.masks()

@@ -87,7 +87,7 @@ func (w *workingHarness) stop() error {
 	return <-w.done
 }
 
-// pass lets faked time pass, and everything that is due in it happen.
+// pass lets faked time pass, so that all work that becomes due is done.
 func (w *workingHarness) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -263,8 +263,8 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestALaneKeepsItsOrderThroughAFailure checks that a message that can't be received yet is not overtaken by the next
-// one of its thread, unless it keeps failing. Other lanes continue.
+// TestALaneKeepsItsOrderThroughAFailure checks a message that can't be received yet. The next message of the thread
+// does not overtake the first message, unless the first message keeps failing. Other lanes continue.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -297,7 +297,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	})
 }
 
-// TestALaneGoesOnWhenItsFirstIsGone checks that a lane continues when its first timer was settled by something else.
+// TestALaneGoesOnWhenItsFirstIsGone checks that a lane continues if another use case cleared its first timer.
 func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -321,7 +321,7 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	})
 }
 
-// TestAStaleTimerIsNotHandled checks that a timer that was put off after it was read as due is not handled.
+// TestAStaleTimerIsNotHandled checks that a timer is not handled if it was read as due and put off afterwards.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log

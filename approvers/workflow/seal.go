@@ -18,15 +18,15 @@ var ErrSeal = errors.New("the history does not match the last signed head; run: 
 // sealBatch limits how many new records one head covers, so that its transaction stays short.
 const sealBatch = 1024
 
-// sealed is the state from which the next head is made. It is written in the same transaction as each head.
+// sealed is the state from which the next head is made. Each transaction that writes a head also writes this state.
 type sealed struct {
 	Tree approvers.Tree `json:"tree"`
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
 // Seal signs a head over the records since the last head, with the first of the keys. If this key replaces another of
-// the keys, the replaced key signs, too. Seal returns the number of newly covered records, at most sealBatch; the
-// caller repeats it until it returns 0.
+// the keys, the replaced key signs, too. Seal returns the number of newly covered records, at most sealBatch. The
+// caller calls Seal again until it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -97,7 +97,7 @@ func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []
 	return t.PutSetting(s)
 }
 
-// sealed reads the state for the next head. If it does not match the last head, it is rebuilt from the journal.
+// sealed reads the state for the next head. If the state does not match the last head, it is rebuilt from the journal.
 func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
 	if errors.Is(err, store.ErrNotFound) {
@@ -159,10 +159,10 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	}
 }
 
-// All signed heads that are posted in a channel are one outbox message, so that only one row and one rendering are
+// All signed heads that are posted in a channel share one outbox message, so that only one row and one rendering are
 // stored. Each posted head is a new Slack message, and therefore a new round of the outbox message. A post shows the
 // newest head, so after an outage only one head is posted. Step is the number of the head that was posted last. Posting
-// a head adds no audit record, because sealing that record would lead to another post, and so on forever.
+// a head adds no audit record, because sealing such a record would lead to another post, and so on forever.
 const headRef = "heads"
 
 // postHead posts the newest head in the policy's channel, if it was not posted yet and the policy's interval has
@@ -195,7 +195,7 @@ func (t sealsTx) postHead() error {
 }
 
 // headDue reports whether a head must be posted. While a message with a head waits for delivery, no other message is
-// needed: the waiting one will show the newest head.
+// needed, because the waiting message will show the newest head.
 func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
@@ -219,7 +219,7 @@ func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
 	return t.reposts.repostLost(s)
 }
 
-// headAgain posts a head again that Slack refused, because the bot has joined a channel.
+// headAgain posts a refused head again after the bot has joined a channel.
 func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {
@@ -228,7 +228,7 @@ func (t sealsTx) headAgain() error {
 	return t.nextHead(posted[0], posted[0].To)
 }
 
-// Started records that a process begins to work on the store. The facts say which program it is.
+// Started records that a process begins to work on the store. facts identifies the program.
 func (w *History) Started(ctx context.Context, facts map[string]string) error {
 	return w.record(ctx, "start", func(t *tx) error {
 		return t.audit(approvers.InstallationChain, approvers.AuditStarted, "", facts, nil)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// headHarness is a harness whose heads go to a channel. It plays Slack for them.
+// headHarness is a harness whose heads go to a channel. For these posts, it acts as Slack.
 type headHarness struct {
 	*harness
 	*testing.T
@@ -76,8 +76,8 @@ func (o *headHarness) wants(what string, numbers ...int) {
 	same(o.T, what, o.seen, append([]int(nil), numbers...))
 }
 
-// A channel gets a head when new records were sealed, at most one in the interval that the policy sets, and in the end
-// the newest.
+// A channel gets a head when new records were sealed, but at most one head in the interval that the policy sets. In the
+// end, the channel has the newest head.
 func TestHeadsArePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.to("")
@@ -115,8 +115,8 @@ func TestHeadsArePosted(t *testing.T) {
 	o.wantSealed(7, o.key.Public)
 }
 
-// However long Slack can't be reached, and however much is sealed meanwhile, one message is posted, with the newest
-// head. The store holds no more for a hundred heads than for one.
+// Slack can't be reached for a long time, and many heads are sealed meanwhile. Afterwards, only one message is posted,
+// with the newest head. The store needs no more rows for a hundred heads than for one.
 func TestHeadsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	o := newHeadHarness(t)
@@ -140,7 +140,8 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
 
-// A head that is sealed between the rendering of a head and the record that it is shown comes with the next message.
+// A new head may be sealed after an older head was rendered and before its post was recorded. The next message then
+// shows the new head.
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
@@ -171,7 +172,7 @@ func TestHeadIsDeleted(t *testing.T) {
 	o.wants("something new", 1, 2)
 }
 
-// If a channel can't be written to, it is tried again when the interval is over, and as soon as the bot is invited.
+// If the bot can't write in the channel, it tries again when the interval is over, and as soon as it is invited.
 func TestHeadsCanNotBePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)

@@ -45,7 +45,7 @@ func (h *harness) record(chain string, n int) {
 	}))
 }
 
-// sealAll seals until there is nothing to seal, and returns how many records each head adds.
+// sealAll seals until all records are sealed, and returns how many records each head adds.
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
@@ -166,7 +166,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	same(t, "with its own key it continues", h.sealAll(three), []int{1})
 }
 
-// If the rows that the next head is computed from are missing or wrong, they are computed again.
+// If the rows from which the next head is computed are missing or wrong, they are computed again.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
 		"nothing": "{}", "another type": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,
@@ -189,7 +189,7 @@ func TestSealGoesOnFromTheJournal(t *testing.T) {
 	}
 }
 
-// tamper wraps a store in which the records under the heads were changed.
+// tamper wraps a store. In the wrapped store, records under signed heads were changed.
 type tamper struct {
 	store.Store
 	journal func([]approvers.JournalEntry) []approvers.JournalEntry
@@ -221,7 +221,7 @@ func (t tamperedTx) LastHead() (store.Head, error) {
 	return h, err
 }
 
-// If the records under the signed heads were changed, nothing more is signed.
+// If records under the signed heads were changed, no new head is signed.
 func TestSealRefuses(t *testing.T) {
 	key, thief := newSealKey(t, "countersign-here"), newSealKey(t, "countersign-here")
 	for what, by := range map[string]tamper{

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// People as Slack would report them: this file does for the workflow what package bot does, without Slack.
+// This file gives the workflow people as Slack would report them. The file does the work of package bot, without Slack.
 
 // company looks up the people of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
@@ -100,7 +100,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at moves the clock to a moment and handles everything that is due by then, in order.
+// at moves the clock to a moment and handles all timers that are due by then, in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {

@@ -13,7 +13,7 @@ var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
 // StopBy stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
 // requests and calls that have not begun are withdrawn, and running tools are interrupted. The turn stops once every
-// call has its result. Messages that waited for the turn to end start the next one.
+// call has its result. Messages that waited for the end of the turn start the next turn.
 func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	return w.click(ctx, "stop turn", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -31,7 +31,7 @@ func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn returns the turn of a click. It denies a person who may not use the turn's agent.
+// askersTurn returns the turn of a click. askersTurn denies a person who may not use the turn's agent.
 func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
@@ -118,7 +118,7 @@ func (t runsTx) isStopped(e approvers.Execution) (bool, error) {
 }
 
 // cutOff ends a run that was interrupted because its turn was stopped. A run of a read-only tool fails. The outcome of
-// any other run is unknown; people are asked for it, but the turn does not wait for their answer.
+// any other run is unknown. People are asked for the outcome, but the turn does not wait for their answer.
 func (t runsTx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)

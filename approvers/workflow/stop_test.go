@@ -19,7 +19,7 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	return h.Turns.StopBy(h.ctx(), c)
 }
 
-// sayStop stops a turn by writing the word.
+// sayStop stops a turn: a person writes the word "stop".
 func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	h.t.Helper()
 	return h.hear(workflow.IncomingMessage{
@@ -28,8 +28,8 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	})
 }
 
-// A turn that thinks stops immediately, and later text of the model is not kept. Messages that came meanwhile begin the
-// next turn.
+// If the model is being called for a turn, the turn stops immediately, and later text of the model is not kept.
+// Messages that came meanwhile begin the next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -53,8 +53,8 @@ func TestStopWhileThinking(t *testing.T) {
 	}
 }
 
-// Stopping withdraws calls that wait for people or to be run. Each call has its one result, none of them runs, and the
-// turn stops.
+// A stop withdraws the calls that wait for people, and the calls that wait to be run. Each call has its one result,
+// none of them runs, and the turn stops.
 func TestStopWhileWaiting(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -78,8 +78,8 @@ func TestStopWhileWaiting(t *testing.T) {
 	}
 }
 
-// A stopped run keeps its outcome if the tool still answers. If the tool can't tell the outcome, people are asked, and
-// the turn does not wait for them.
+// If the tool of a stopped run still answers, the run keeps this outcome. If the outcome is unknown, people are asked,
+// and the turn does not wait for them.
 func TestStopWhileRunning(t *testing.T) {
 	for _, c := range []struct {
 		name, tool string
@@ -130,7 +130,7 @@ func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h.wantTurn(turn, approvers.TurnQueued)
 }
 
-// The contexts of a turn's work, and no others, are cancelled with the commit of its stop.
+// The commit of a stop cancels the contexts of the turn's work, but no other contexts.
 func TestStopEndsContexts(t *testing.T) {
 	h := newHarness(t)
 	mine := h.say(alice, "please").Turn

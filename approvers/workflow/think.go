@@ -24,8 +24,8 @@ type Brief struct {
 // historyMessages limits the messages that are read for a model call. In practice the token budget is reached first.
 const historyMessages = 400
 
-// Begin reads the input of a due model call. It returns ErrNotDue if the turn must not think any more, and ErrPaused
-// while everything is paused.
+// Begin reads the input of a due model call. Begin returns ErrNotDue if the turn no longer needs a model call, and
+// ErrPaused while everything is paused.
 func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
 	due, stopped := true, false
@@ -72,7 +72,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to the state thinking. If the turn has left that state, thinking clears its timer.
+// thinking moves a queued turn to the state thinking. If the turn has left the state thinking, the function clears the
+// turn's timer.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
@@ -159,8 +160,8 @@ func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func
 	return err
 }
 
-// Answer ends a turn with the agent's answer. tokens is the cost of the model call. Messages that waited start the next
-// turn.
+// Answer ends a turn with the agent's answer. tokens is the cost of the model call. If messages wait, they start the
+// next turn.
 func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		if err := t.proposals.spend(tn, tokens); err != nil {
@@ -273,11 +274,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the outbox message in which Slack may show a step while the model still writes it, and creates this
-// message if necessary. A draft has no timer, nothing waits for it, and its text has no effect. It is stored before
-// anything is posted, so that the Slack message is found again after a crash. The step's outcome (the answer, the
-// calls, or the sentence with which the turn stops) later replaces the draft in the same Slack message. ErrNotDue means
-// that the turn is no longer at this step.
+// Draft returns the outbox message in which Slack may show a step while the model still writes the step. If there is no
+// such message, Draft creates it. A draft has no timer, nothing waits for a draft, and the text of a draft has no
+// effect. The draft is stored before anything is posted, so that the Slack message is found again after a crash. The
+// step's outcome (the answer, the calls, or the sentence with which the turn stops) later replaces the draft in the
+// same Slack message. ErrNotDue means that the turn is no longer at this step.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c

@@ -22,11 +22,11 @@ type PreviewCall struct {
 	Within                      time.Duration
 }
 
-// previewLease is added to an attempt's time limit. After both together, the attempt counts as lost.
+// previewLease is added to an attempt's time limit. After the sum of both, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
-// previewSource returns the tool that makes the preview: the one that the policy names or, if the policy has no
-// template, the called tool itself, provided that it can make previews.
+// previewSource returns the tool that makes the preview. This is the tool that the policy names. If the policy names
+// none and has no template, it is the called tool itself, if that tool can make previews.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -43,8 +43,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. It returns nil if no
-// tool makes one.
+// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. requestToolPreview
+// returns nil if no tool makes one.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -59,9 +59,9 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 	}
 }
 
-// BeginPreview starts an attempt to make a request's tool preview. It returns false if there is nothing to make,
-// because the request is decided or the tool can't be called. If the tool can't be called, the card gives the reason.
-// While everything is paused it returns ErrPaused.
+// BeginPreview starts an attempt to make a request's tool preview. BeginPreview returns false if no preview can be
+// made, because the request is decided or the tool can't be called. If the tool can't be called, the card gives the
+// reason. While everything is paused, BeginPreview returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.previews.beginPreview(request)
@@ -106,8 +106,8 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	return p, true, t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now.Add(by.Within + previewLease), PutOff: t.now})
 }
 
-// previewing returns the call that makes a tool preview, or why there can be none. If another tool makes the preview,
-// that tool must run without approval and take the same arguments.
+// previewing returns the call that makes a tool preview, or the reason why no preview can be made. If another tool
+// makes the preview, that tool must run without approval and take the same arguments.
 func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
@@ -142,8 +142,8 @@ func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) 
 	return p, ""
 }
 
-// mayPreview returns the reason why the companion, another tool that makes the preview, may not be called with a
-// request's arguments, or "".
+// A companion is another tool that makes the preview. If the companion may not be called with a request's arguments,
+// mayPreview returns the reason. Otherwise mayPreview returns "".
 func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
@@ -160,8 +160,8 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	return ""
 }
 
-// EndPreview records the result of a tool preview. It ignores the result if the arguments have changed meanwhile or the
-// request was decided.
+// EndPreview records the result of a tool preview. EndPreview ignores the result if the arguments have changed or the
+// request was decided meanwhile.
 func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -192,8 +192,8 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews reschedules the tool previews that an earlier process had begun. They can be repeated, because making
-// a preview changes nothing.
+// recoverPreviews reschedules the tool previews that an earlier process had begun. Previews can be repeated, because
+// making a preview changes nothing.
 func (t previewsTx) recoverPreviews(shares store.Shares) error {
 	timers, err := t.TimersIn(shares, store.TimerPreview, time.Time{}, mostRuns)
 	if err != nil {
@@ -222,8 +222,8 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 	return t.apply(r, events)
 }
 
-// saysNo evaluates the policy's condition on a preview. It returns why the preview says that the call would not
-// succeed, or "". A condition that can't be evaluated counts as true.
+// saysNo evaluates the policy's condition on a preview. If the preview says that the call would not succeed, saysNo
+// returns the reason. Otherwise saysNo returns "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

@@ -35,8 +35,9 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 	return p
 }
 
-// TestPreviewByACompanion checks that the card is shown immediately, and has the preview when the companion has
-// answered. The companion is called with exactly the bytes that would run.
+// TestPreviewByACompanion checks a preview that another tool, the companion, makes. The card is shown immediately, and
+// shows the preview as soon as the companion has answered. The companion is called with exactly the bytes that would
+// run.
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
@@ -75,8 +76,8 @@ func TestPreviewByACompanion(t *testing.T) {
 	}
 }
 
-// TestDryRun checks that the tool itself is called, with one argument set and every other byte unchanged, and that the
-// dry run is recorded before the tool is called.
+// TestDryRun checks that the tool itself is called for a dry run. One argument is set, and every other byte is
+// unchanged. The dry run is recorded before the tool is called.
 func TestDryRun(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`cancel_account { "user_id":"U-1" }`)
@@ -180,7 +181,7 @@ func TestPreviewThatCantBeMade(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that a late answer to the earlier
+// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that a late result of the earlier
 // preview changes nothing.
 func TestPreviewOfAnEdit(t *testing.T) {
 	h := newPreviewHarness(t)
@@ -206,8 +207,8 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	}
 }
 
-// TestDecidedBeforeThePreview checks that the decision records the missing preview, that no further preview is made,
-// and that a late one changes nothing.
+// TestDecidedBeforeThePreview checks that the decision records that the preview was missing. No other preview is made,
+// and a late preview changes nothing.
 func TestDecidedBeforeThePreview(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -229,8 +230,8 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash checks that a preview is begun again immediately, because it only reads; after three stops of
-// the process it counts as impossible.
+// TestPreviewAfterACrash checks that a preview is begun again immediately, because a preview only reads. After three
+// crashes, the preview counts as impossible.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -251,8 +252,8 @@ func TestPreviewAfterACrash(t *testing.T) {
 	}
 }
 
-// TestPreviewWhilePaused checks that no tool is asked during a pause, and that an interrupted preview is begun again
-// afterwards without using up a try.
+// TestPreviewWhilePaused checks that no tool is asked for a preview during a pause. An interrupted preview begins again
+// after the pause, and the interruption does not count as a try.
 func TestPreviewWhilePaused(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -334,8 +335,8 @@ func TestPreviewAgain(t *testing.T) {
 	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), approvers.PreviewAnswer{Text: "it is refunded already"}))
 }
 
-// TestPreviewRefusesWhen checks that a preview that meets the policy's condition says no to the call, and that a
-// condition that can't be evaluated does, too.
+// TestPreviewRefusesWhen checks that a preview counts as a no to the call if it meets the policy's condition. A
+// condition that can't be evaluated counts as met.
 func TestPreviewRefusesWhen(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"left": 50}`: "", `{"left": 10, "message": "Only 10 is left"}`: "Only 10 is left", `{"left": 10}`: "by the policy's condition preview.left < args.amount",
@@ -367,8 +368,8 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestMadePreview checks that a call for which the policy has no sentence gets one made of the tool's name and the
-// arguments.
+// TestMadePreview checks a call for which the policy has no sentence. The sentence is then made from the tool's name
+// and the arguments.
 func TestMadePreview(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[3].Preview = approvers.Preview{} }))

@@ -44,8 +44,8 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered checks that after three calls that were approved unchanged a grant is offered to the lead of the
-// role that approved, and that nothing runs under it until it is accepted.
+// TestAGrantIsOffered checks that after three calls that were approved unchanged, a grant is offered to the lead of the
+// role that approved. No call runs under the grant until the lead has accepted the offer.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {
@@ -85,8 +85,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	}
 }
 
-// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that counts, however
-// late it is handled.
+// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that time counts, even
+// if it is handled very late.
 func TestAnOfferLapses(t *testing.T) {
 	h := trusting(t)
 	for range 3 {
@@ -119,8 +119,8 @@ func TestAnOfferLapses(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestOneOfferAtATime checks that while an offer, or a grant that came from one, is open, further calls lead to no
-// offer.
+// TestOneOfferAtATime checks that no second offer is made while an offer is open. The same holds while a grant from an
+// accepted offer is valid.
 func TestOneOfferAtATime(t *testing.T) {
 	h := trusting(t)
 	for range 7 {
@@ -139,8 +139,8 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must look, and events
-// that do not.
+// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must check the calls.
+// TestWhatEndsTheStreak also lists events that do not end the streak.
 func TestWhatEndsTheStreak(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,8 +210,8 @@ func TestWhatEndsTheStreak(t *testing.T) {
 	}
 }
 
-// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the streak, because nobody looked at
-// it. A failed run ends the streak.
+// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the streak, because nobody approved
+// this run. A failed run ends the streak.
 func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h := trusting(t)
 	h.granted(3)

@@ -16,8 +16,8 @@ import (
 // maxTries limits how often an execution is run if the process stops during each run.
 const maxTries = 5
 
-// recover handles an execution whose process stopped during its run. If a second run could take effect a second time,
-// the execution is not run again. Its outcome is then unknown, and people are asked.
+// recover handles an execution whose process stopped during its run. If a second run could take effect again, the
+// execution is not run again. The outcome of the execution is then unknown, and people are asked.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -40,9 +40,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted, non-repeatable runs as unknown, which otherwise happens when a bot starts and
-// claims them. It is for commands that have exclusive access to the store and run no tools. If there are no such runs,
-// it writes nothing.
+// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot does this when it starts and claims
+// such runs. MarkInterrupted is for commands that have exclusive access to the store and run no tools. If there are no
+// such runs, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -134,7 +134,7 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	return t.askWhatHappened(lost)
 }
 
-// PutBack reschedules a repeatable run that a pause interrupted. It starts again when the pause ends.
+// PutBack reschedules a repeatable run that a pause interrupted. The run starts again when the pause ends.
 func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	return w.update(ctx, "put back", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -151,13 +151,13 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	})
 }
 
-// mostRuns limits the runs of earlier processes that one transaction reads. Far fewer runs can be under way
-// simultaneously. A run beyond the limit is recovered when its lease ends.
+// mostRuns limits the runs of earlier processes that one transaction reads. Far fewer runs can be in progress at the
+// same time. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called at the start with all shares, and later with the shares that this process takes over. It looks for
-// interrupted executions: they are stored as running, but no handler of this process runs them. Recover makes these
-// executions, and unfinished tool previews, due immediately.
+// Recover is called at the start with all shares, and later with the shares that this process takes over. Recover looks
+// for interrupted executions. Such an execution is stored as running, but no handler of this process runs it. Recover
+// makes these executions, and unfinished tool previews, due immediately.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -281,8 +281,8 @@ func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
 	return nil, t.runs.returnResult(e)
 }
 
-// mayReport returns a denial if a person may not report on an execution; otherwise nil. The operator at the command
-// line may.
+// If a person may not report on an execution, mayReport returns a denial. Otherwise mayReport returns nil. The operator
+// at the command line may always report.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
 		return nil, nil // no denial: the operator can find out what the tool did
@@ -336,11 +336,11 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// RetryUnknown requests another run of a call whose outcome is unknown. It creates a new execution and a new request,
-// which goes through all stages of the current policy, even if the call would now run without asking. The earlier run's
-// outcome stays unknown, and can still be reported. The call can have only one result, which will come from the new
-// request. RetryUnknown is therefore denied once the model has a result, and while an earlier retry is open. The people
-// who may report the outcome may also call for a retry.
+// RetryUnknown requests another run of a call whose outcome is unknown. RetryUnknown creates a new execution and a new
+// request, which goes through all stages of the current policy, even if the call would now run without asking. The
+// earlier run's outcome stays unknown, and can still be reported. The call can have only one result, and this result
+// will come from the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier
+// retry is open. The people who may report the outcome may also call for a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -492,8 +492,8 @@ func (t runsTx) changedEarlier(r approvers.Request) error {
 }
 
 // superseded records a person's report about a run whose call is being retried. If the report says that the run
-// succeeded, the open retry is voided and the model gets the reported result. Otherwise the people who decide the retry
-// are notified.
+// succeeded, the open retry is voided and the model gets the reported result. For any other report, the people who
+// decide the retry are notified.
 func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	r, err := t.Request(call.Request)
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. Nobody who may
-// decide the request can then see it. Therefore the requesters and the operator are notified, the next lead is asked
-// immediately, and the cards are tried again, after increasing delays and when the cause may be gone (RetryUnreached).
+// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. In this case,
+// nobody who may decide the request can see the request. Therefore the requesters and the operator are notified, and
+// the next lead is asked immediately. The cards are tried again after increasing delays, and when the cause may be gone
+// (RetryUnreached).
 
-// firstRetry is the delay before refused cards are tried again. It doubles with each try.
+// firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
 const firstRetry = time.Minute
 
 // updateUnreached checks whether people can see the requests of a card, after Slack has shown or refused the card.
@@ -95,7 +96,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	return nil
 }
 
-// cardsOfStage returns the cards with which the people of a request's stage were asked.
+// cardsOfStage returns the cards that were addressed to the people of a request's stage.
 func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
 	messages, err := t.reposts.cardsOf(r)
 	places := t.places(r)
@@ -104,7 +105,8 @@ func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error
 	}), err
 }
 
-// roots returns the refused cards at the addresses that the policy names. It leaves out the copies for single people.
+// roots returns the refused cards at the addresses that the policy names. The function leaves out the copies for single
+// people.
 func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
 	places := t.places(r)
 	for _, s := range messages {
@@ -154,8 +156,9 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. It also retries
-// deliveries whose sender Slack did not name. It skips the cards of requests that people can see.
+// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. RetryUnreached
+// also retries deliveries whose sender Slack did not name. RetryUnreached skips the cards of requests that people can
+// see.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -190,7 +193,7 @@ func (t cardsTx) retryRequest(request string) error {
 	return nil
 }
 
-// expandAgain schedules a role's copies of a refused card to be shown again.
+// expandAgain schedules that a role's copies of a refused card are shown again.
 func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
 	if unreached, err := t.isUnreached(s); err != nil || !unreached {
 		return err

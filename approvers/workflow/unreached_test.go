@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// refuse has Slack refuse every message that waits to be shown for a request, until none waits.
+// refuse makes Slack refuse every waiting message of a request, until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {
@@ -71,8 +71,8 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that when a refused card is shown after all, the request no longer counts as unseen.
-// If it then expires, the reason is that nobody decided.
+// TestACardThatIsShownAgain checks that a request no longer counts as unseen once its refused card is shown after all.
+// If the request then expires, the reason is that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -95,7 +95,8 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
-// TestRetriesOutOfTurn: an answer that is tried again because something may have changed keeps the length of its pause.
+// TestRetriesOutOfTurn: an answer is tried early because the cause may be gone. This try does not change the length of
+// the pause between tries.
 func TestRetriesOutOfTurn(t *testing.T) {
 	h := newHarness(t)
 	said := h.say(alice, "one")
@@ -139,8 +140,8 @@ func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestARefusedQuestionIsAskedLater: a question that Slack refuses in the thread and by direct message is tried again
-// while it can be answered, and not longer.
+// TestARefusedQuestionIsAskedLater: Slack refuses a question in the thread and by direct message. The bot tries to post
+// it again as long as the question can be answered.
 func TestARefusedQuestionIsAskedLater(t *testing.T) {
 	h := newHarness(t)
 	_, c := h.askPeople()

@@ -31,8 +31,8 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.message(step.ID)
 }
 
-// An answer describes the steps that had no message yet, so these need none any more. When the answer is rendered
-// again, it still describes them. When a step's texts are erased, so is what the answer showed of them.
+// An answer describes the steps that had no message yet, so these steps no longer need a message. When the answer is
+// rendered again, it still describes these steps. When a step's texts are erased, the answer no longer shows them.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
@@ -74,7 +74,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	}
 }
 
-// A step that is not held back, or that is posted by the time of the answer, is not reported twice.
+// If a step was already posted before the answer, the answer does not describe it again.
 func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	h := newHarness(t)
 	turn, _ := h.ranStep(false)

@@ -8,8 +8,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A workflow is idle when nothing is due and no worker is busy, not when the last row is gone. Work that became due by
-// a jump of the clock is done immediately when the workflow is woken.
+// A workflow is idle only when no timer is due and no worker is busy. If only the last timer is gone, the workflow is
+// not idle yet. If a jump of the clock makes work due, a wake-up does this work immediately.
 func TestIdleAndWake(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

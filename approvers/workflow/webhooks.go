@@ -17,24 +17,24 @@ import (
 	"countersign/store/jobs"
 )
 
-// A change of a caller's request sets a timer in the same transaction, if the policy has a webhook for the caller. The
-// timer's handler reads the request and sends what is then its latest change. So the message of an earlier change that
-// was not delivered is replaced by the message of the later one. The change that was delivered last is kept with the
-// request: a change is delivered at least once, and again only if the process ends before that is recorded.
+// If the policy has a webhook for a caller, each change of the caller's request sets a timer in the same transaction.
+// The timer's handler reads the request and sends its latest change. An earlier change that was not delivered is
+// therefore never sent. The request's record names the last delivered change. A change is delivered twice only if the
+// process ends after the delivery and before it is recorded.
 //
 // If a delivery fails, its timer tries again with growing delays, and the client's other deliveries wait for a while. A
-// webhook that answers 410, or with which nothing succeeds for a long time, is switched off until its lines in the
-// policy change or an operator switches it on again.
+// webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The webhook stays off until
+// its lines in the policy change or an operator switches it on again.
 
 // Delays of deliveries.
 const (
 	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
 	webhookMostDelay   = time.Hour          //
 	webhookGiveUp      = 3 * 24 * time.Hour // since a delivery's first try, or since the client's last success
-	webhookClientDelay = 5 * time.Minute    // the most that one failure delays the client's other deliveries
+	webhookClientDelay = 5 * time.Minute    // longest delay of the client's other deliveries after one failure
 )
 
-// announceChanges sets the timers of webhooks for the calls that have changed.
+// announceChanges sets a webhook timer for each changed call.
 func (t callersTx) announceChanges() error {
 	if len(t.changedCalls) == 0 || !slices.ContainsFunc(t.policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }) {
 		return nil
@@ -158,7 +158,8 @@ func webhookTried(tries int) (sum time.Duration) {
 	return sum
 }
 
-// WaitToTell puts off a delivery, without counting a try, until the client's webhook may be tried again.
+// WaitToTell postpones a delivery until the client's webhook may be tried again. The postponed delivery does not count
+// as a try.
 func (w *Callers) WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error {
 	return w.update(ctx, "a webhook waits", func(t *tx) error {
 		now, still, err := jobs.Reread(t, timer)
@@ -180,8 +181,8 @@ func (t callersTx) putWebhook(s store.Setting, w settings.Webhook) (err error) {
 // ErrNoWebhook means that the policy has no webhook for a client.
 var ErrNoWebhook = errors.New("workflow: the client has no webhook")
 
-// ResumeWebhook switches a client's webhook on, and lets deliveries that wait be tried now. If the webhook works, it
-// returns ErrNotDue.
+// ResumeWebhook switches a client's webhook on, and makes the waiting deliveries due now. If the webhook works,
+// ResumeWebhook returns ErrNotDue.
 func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	return w.update(ctx, "resume a webhook", func(t *tx) error {
 		client, ok := t.policy.Client(name)
@@ -212,6 +213,6 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// mostResumed limits the deliveries that are tried at once when a webhook is switched on. The others are tried at their
-// time.
+// mostResumed limits how many deliveries are tried at once when a webhook is switched on. Further deliveries are tried
+// at their scheduled times.
 const mostResumed = 1000

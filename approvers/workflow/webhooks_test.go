@@ -26,7 +26,7 @@ func (h *harness) toTell() []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(store.TimerWebhook, 100) })
 }
 
-// tells delivers what is due as the gateway does, and returns the types and the statuses.
+// tells makes the due deliveries as the gateway does, and returns their types and statuses.
 func (h *harness) tells() (told []string) {
 	h.t.Helper()
 	for _, timer := range h.toTell() {
@@ -57,8 +57,8 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// Each change that the caller does not make itself is told once, from the transaction that makes it. Other changes, and
-// clients without a webhook, set no timer.
+// Each change by somebody other than the caller is delivered once. The timer of a delivery is set in the transaction of
+// the change. Changes by the caller set no timer, and neither do changes for a client without a webhook.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -99,7 +99,8 @@ func TestWebhookChanges(t *testing.T) {
 		t.Errorf("the status is %s", v.Status())
 	}
 
-	// A later change takes the place of one that was not delivered. A decision that is made again is another change.
+	// A later change replaces an earlier change that was not delivered. A second decision on the same request is
+	// another change.
 	id = h.callerAsks(callerCall("7", `issue_refund {"amount": 9}`))
 	h.approve(lead, id)
 	first, _ := h.callerView("ci", id).Change()
@@ -118,8 +119,8 @@ func TestWebhookChanges(t *testing.T) {
 	h.wantTold("approved again", "request.decided approved")
 }
 
-// A process may end between the commit and the delivery, or after the delivery before it is recorded. The change is told
-// again with the same key, and what changes during a delivery is told after it.
+// A process may end between the commit and the delivery, or between the delivery and its record. The change is then
+// delivered again with the same key. If the request changes during a delivery, the new change is delivered afterwards.
 func TestWebhookIsDurable(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -145,8 +146,9 @@ func TestWebhookIsDurable(t *testing.T) {
 	}
 }
 
-// A delivery that fails is tried again, less and less often, and so are the client's others. After days without a
-// success, or if the receiver wants no more, the webhook is off until the policy changes it or an operator resumes it.
+// A failed delivery is tried again, less and less often, and the client's other deliveries are delayed too. The webhook
+// is switched off after days without a success, or if the receiver asks for that. The webhook stays off until the
+// policy changes the webhook, or an operator resumes it.
 func TestWebhookFails(t *testing.T) {
 	h := newWebhookHarness(t)
 	fail := func(f workflow.WebhookFailure) (tries int, delay time.Duration) {
@@ -204,7 +206,7 @@ func TestWebhookFails(t *testing.T) {
 	}
 	h.ok(h.Callers.ResumeWebhook(h.ctx(), "ci"))
 
-	// A delivery that always fails, where others succeed, is given up by itself.
+	// If one delivery always fails while others succeed, only this delivery is given up.
 	approved("3")
 	for tries := 1; tries > 0; {
 		if tries, _ = fail(broken); tries > 0 {

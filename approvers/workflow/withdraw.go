@@ -30,8 +30,8 @@ func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 	return out, err
 }
 
-// WithdrawAll withdraws everything for which a turn waits, and gives the messages that wait for the turn's end to the
-// model. A requester, or the author of one of these messages, can do this.
+// WithdrawAll withdraws all calls for which a turn waits. WithdrawAll gives the messages that wait for the turn's end
+// to the model. A requester, or the author of one of these messages, can do this.
 func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "withdraw all", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
@@ -99,8 +99,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 	return turn, nil
 }
 
-// withdrawCall ends the waiting of one call: it withdraws the call's request. If the outcome of its run is unknown, it
-// tells the model so.
+// withdrawCall ends the wait for one call. withdrawCall withdraws the call's request. If the outcome of the call's run
+// is unknown, withdrawCall tells the model that the outcome is unknown.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
@@ -128,8 +128,8 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	return nil, t.questions.cancelElicitations(e.ID, why) // a running call continues; only its questions to people end
 }
 
-// WithdrawSome withdraws several requests of one step for one of its requesters. It skips requests that are over. If
-// all of them are over, it returns the denial for the last one.
+// WithdrawSome withdraws several requests of one step for one of its requesters. WithdrawSome skips requests that have
+// ended. If all requests have ended, WithdrawSome returns the denial for the last request.
 func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
 	var last approvers.Request
 	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {

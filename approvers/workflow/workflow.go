@@ -20,7 +20,7 @@ import (
 
 // Errors of the use cases. If a person may not do what they tried, the error is *approvers.Denied instead.
 var (
-	// ErrNotDue means that there is nothing to do any more, because the state has changed.
+	// ErrNotDue means that there is nothing left to do, because the state has changed.
 	ErrNotDue = errors.New("workflow: nothing to do")
 	// ErrHandled means that this delivery was handled before. Nothing was changed.
 	ErrHandled = errors.New("workflow: this delivery was handled before")
@@ -30,7 +30,7 @@ var (
 type Tools interface {
 	Tool(name string) (Tool, bool)
 	// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which
-	// are blocked. It is stable across restarts with the same tools.
+	// are blocked. The fingerprint is stable across restarts with the same tools.
 	Fingerprint() string
 }
 
@@ -47,11 +47,12 @@ type Tool struct {
 	Claims      Claims // the annotations of its source
 	Source      string // name of its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
-	// Check validates arguments against the schema. Its error is written for the model and for a person's form.
+	// Check validates arguments against the schema. The error of Check is written for the model and for a person's
+	// form.
 	Check func(args json.RawMessage) error
 }
 
-// Claims are what a tool's source says about the tool in its annotations. They are not verified. nil means that the
+// Claims are what a tool's source says about the tool in its annotations. Claims are not verified. nil means that the
 // source says nothing.
 type Claims struct {
 	Title                                        string
@@ -81,7 +82,7 @@ func (c Claims) Words() []string {
 	return out
 }
 
-// Crashes counts how often a process died during some work. It is safe for concurrent use.
+// Crashes counts how often a process died during some work. Crashes is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
 	End(kind, ref string)       // the work ended, with or without success
@@ -102,26 +103,29 @@ type Config struct {
 	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
 	// call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
-	// HearTold is called with what another replica said with Workflow.Tell. Nil: it is ignored.
+	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, such
+	// messages are ignored.
 	HearTold func(what string)
-	// Admits validates a filled-in form against its schema. Its error is shown to the person in the form. Nil: any
-	// object is accepted.
+	// Admits validates a filled-in form against its schema. The error of Admits is shown to the person in the form.
+	// Nil: any object is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Replica determines which work this process does. Nil: all work, because there is no other process.
+	// Replica determines which work this process does. If Replica is nil, this process does all work, because there is
+	// no other process.
 	Replica store.Replica
-	// PolicySource keeps the result of Policy up to date with the store. Nil: no other process changes the policy in
-	// force.
+	// PolicySource keeps the result of Policy up to date with the store. If PolicySource is nil, no other process
+	// changes the policy in force.
 	PolicySource PolicySource
-	// Team returns the id by which people of this workspace are identified; see approvers.Who. It is needed for the
-	// people whom the requests of callers name. Nil: the id is empty.
+	// Team returns the id by which people of this workspace are identified; see approvers.Who. The id is needed for
+	// people who are named in requests of callers. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
-	// Crashes counts how often processes crash while they work on something. Nil: crashes are not counted.
+	// Crashes counts how often processes crash while they work on something. If Crashes is nil, crashes are not
+	// counted.
 	Crashes Crashes
 }
 
 // Workflow has all use cases, in groups: for example, Requests for what people do with requests, and Runs for what
-// happens to runs of tools. Each method of a group that changes state is one transaction, or a series of them. It is
-// safe for use by many goroutines.
+// happens to runs of tools. Each method of a group that changes state is one transaction, or a series of them. A
+// Workflow is safe for concurrent use.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -324,7 +328,8 @@ type note struct {
 	facts []any
 }
 
-// note writes a log line after the commit, because a transaction may run more than once, or fail.
+// note writes a log line after the commit. An earlier write would be wrong, because a transaction may run more than
+// once, or fail.
 func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
@@ -351,8 +356,8 @@ func (t *tx) settle(inbox, note string) error {
 	return t.ClearTimer(store.TimerInbox, inbox)
 }
 
-// Receive stores a delivery. Only after that is it acknowledged to Slack. Receive returns false if the delivery is
-// known already.
+// Receive stores a delivery. The delivery is acknowledged to Slack only after Receive has returned. Receive returns
+// false if the delivery is known already.
 func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.record(ctx, "receive", func(t *tx) error {
@@ -372,8 +377,8 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that was answered immediately and changed nothing. If Slack sends it again, it is
-// recognised.
+// Remember stores a delivery that was answered immediately and changed nothing. If Slack sends the delivery again, the
+// stored row identifies it as a repetition.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -384,7 +389,7 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	})
 }
 
-// Defer records that a delivery can't be handled yet, because Slack does not name its sender. It reports whether the
+// Defer records that a delivery can't be handled yet, because Slack does not name its sender. Defer returns true if the
 // delivery was not deferred before.
 func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
 	err = w.update(ctx, "defer", func(t *tx) error {
@@ -439,7 +444,7 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 }
 
 // Forget deletes handled deliveries that are older than the given duration, unless their messages may be read again
-// after a gap. It also deletes old counters.
+// after a gap. Forget also deletes old counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -548,8 +553,9 @@ func newParts(t *tx) parts {
 	}
 }
 
-// newID returns an id with three parts: the kind of its record; the time in milliseconds, so that records written
-// together are stored together; and 80 random bits, so that ids can't be guessed.
+// newID returns an id with three parts. The first part is the kind of the record. The second part is the time in
+// milliseconds, so that records written together are stored together. The third part is 80 random bits, so that ids
+// can't be guessed.
 func newID(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
@@ -562,8 +568,8 @@ var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 func (t *tx) newID(kind string) string { return newID(kind, t.now) }
 
-// pageOfRequests is how many requests one transaction handles when all requests must be handled. It is small, because
-// clicks wait for such a transaction.
+// pageOfRequests is how many requests one transaction handles when all requests must be handled. The number is small,
+// because clicks wait while such a transaction runs.
 const pageOfRequests = 20
 
 // openRequests calls fn for every open request, with several requests in each transaction.

@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// The state from which golden files are drawn: the policy of the example, and one pending refund.
+// The state that the golden files show: the policy of the example, and one pending refund.
 
 var Noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
@@ -107,7 +107,7 @@ func ApprovedBy(r approvers.Request, user, name, role string, stage int) approve
 	return r
 }
 
-// Golden compares what is sent to Slack with the file of that name.
+// Golden compares the data that is sent to Slack with the golden file of a name.
 func Golden(t *testing.T, name string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")

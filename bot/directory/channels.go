@@ -14,7 +14,7 @@ import (
 // channelTTL is how long a channel's name and id are cached. Events about channels invalidate them sooner.
 const channelTTL = 10 * time.Minute
 
-// Channels returns the names and ids of channels. It is safe for concurrent use.
+// Channels returns the names and ids of channels. Channels is safe for concurrent use.
 type Channels struct {
 	api   *slack.Client
 	names *Cache[string]            // name by channel id
@@ -31,7 +31,7 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's answer if the bot token lacks a permission. Nothing is then known about the channel.
+// missingScope is Slack's answer if the bot token lacks a permission. The bot then knows nothing about the channel.
 const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.
@@ -48,9 +48,9 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
-// IsShared reports whether people of other organisations are in a channel. If fresh is set, it asks Slack again. While
-// Slack's rate limit delays the call, IsShared uses an earlier answer; if that were outdated, an event would have
-// invalidated it.
+// IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared asks Slack again.
+// While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an event would have
+// invalidated an outdated answer.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
@@ -126,8 +126,8 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 	}
 }
 
-// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. fresh opens it
-// again; it is set after Slack has reported that the known channel does not exist.
+// DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. If fresh is set,
+// DirectMessages opens the channel again. fresh is set after Slack has reported that the known channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
 	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})

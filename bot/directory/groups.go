@@ -12,8 +12,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. It is critical
-// if the policy has changed since the request was planned.
+// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. IdentityRisk
+// is critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
 		return approvers.Critical
@@ -22,7 +22,7 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 }
 
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
-// the risk is high or critical, it asks Slack again. r is the request that was clicked; it may be nil.
+// the risk is high or critical, Clicker asks Slack again. r is the request that was clicked; it may be nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := d.Who(ctx, user, fresh)
@@ -46,8 +46,8 @@ func HasMember(members map[string]bool, who approvers.Identity, user string) boo
 	return members[user] || members[who.ID.User()] || members[who.Local]
 }
 
-// groupsThatCount lists the user groups that can give authority over a tool: those of the roles that cover it, and
-// those that stages require, in the request's plan and in the current policy.
+// groupsThatCount lists the user groups that can give authority over a tool. These are the groups of roles that cover
+// the tool, and the groups that stages require, in the request's plan and in the current policy.
 func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []string {
 	var groups []string
 	for _, role := range p.Approvers {
@@ -77,7 +77,7 @@ func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []s
 	return slices.Compact(groups)
 }
 
-// GroupIDs returns the ids of the workspace's user groups, by id and by handle.
+// GroupIDs returns the ids of the workspace's user groups. The keys of the map are the ids and the handles.
 func (d *Users) GroupIDs(ctx context.Context, fresh bool) (map[string]string, error) {
 	return d.ids.Get("", fresh, func() (map[string]string, error) {
 		return GroupIDs(ctx, d.api)
@@ -142,7 +142,7 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 	return out, nil
 }
 
-// RoleMembers lists the user ids of those members of a role whom Slack knows.
+// RoleMembers lists the user ids of the members of a role whom Slack knows.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {
@@ -176,12 +176,12 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	return slices.Compact(users), nil
 }
 
-// readsMessages reports whether the bot sends a person the requests of their role. Guests and people of other
-// organisations can't decide them, and are not notified.
+// readsMessages reports whether the bot sends a person the requests of the person's role. Guests and people of other
+// organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists those members of a user group to whom the bot can send messages and who hold one of the roles of the
-// current stage, which requires the group.
+// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members to
+// whom the bot can send messages and who hold one of the stage's roles.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil

@@ -17,10 +17,10 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate it sooner.
 const IdentityTTL = time.Minute
 
-// deactivatedTTL is how long it is remembered that an account was deactivated.
+// deactivatedTTL is how long the bot remembers that an account was deactivated.
 const deactivatedTTL = 30 * 24 * time.Hour
 
-// Users looks up the identities of people, in Slack or in its recent answers. It is safe for concurrent use.
+// Users looks up the identities of people, in Slack or in its recent answers. Users is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // who the bot is in its workspace
@@ -52,8 +52,8 @@ func NewUsers(s UsersOptions) *Users {
 	}
 }
 
-// Who returns the current identity of a user. If fresh is set, it asks Slack again. A user whom Slack does not know has
-// no ID.
+// Who returns the current identity of a user. If fresh is set, Who asks Slack again. A user whom Slack does not know
+// has no ID.
 func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Identity, error) {
 	me, err := d.self(ctx)
 	if err != nil {
@@ -77,10 +77,10 @@ func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Ide
 	return who, nil
 }
 
-// ErrAboutAnother says that Slack answered with the record of another user. The answer is not used.
+// ErrAboutAnother says that Slack answered with the record of another user. Such an answer is not used.
 var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
-// User returns Slack's record of a user. If fresh is set, it asks Slack again.
+// User returns Slack's record of a user. If fresh is set, User asks Slack again.
 func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
 	return d.users.Get(user, fresh, func() (slack.User, error) {
 		u, err := d.api.GetUserInfoContext(ctx, user)
@@ -99,13 +99,13 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 	})
 }
 
-// WasDeactivated reports whether an account was deactivated at the last look-up. It makes no call.
+// WasDeactivated reports whether an account was deactivated at the last look-up. WasDeactivated makes no call.
 func (d *Users) WasDeactivated(user string) bool {
 	gone, _ := d.gone.peek(user)
 	return gone
 }
 
-// Identity derives a person's identity from Slack's record of them.
+// Identity derives a person's identity from Slack's record of the person.
 func Identity(me Self, u slack.User) approvers.Identity {
 	home, mine, id, local := u.TeamID, me.Team, u.ID, ""
 	if me.Enterprise != "" {
@@ -141,7 +141,7 @@ func CalledName(u slack.User) string {
 	return u.ID
 }
 
-// Known returns Slack's record of a user if it was read recently. It makes no call.
+// Known returns Slack's record of a user if it was read recently. Known makes no call.
 func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
 
 // Forget clears all caches.
@@ -152,12 +152,12 @@ func (d *Users) Forget() {
 	d.quiet.forget("")
 }
 
-// Barred reports whether a person may neither see nor do anything here, regardless of roles.
+// Barred reports whether a person may not use the bot at all, regardless of roles.
 func Barred(who approvers.Identity) bool {
 	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
 }
 
-// Slackbot is the user id of Slackbot. It is needed because Slack's API reports Slackbot as a person.
+// Slackbot is the user id of Slackbot. The constant is needed, because Slack's API reports Slackbot as a person.
 const Slackbot = "USLACKBOT"
 
 // Self identifies the bot in its workspace.

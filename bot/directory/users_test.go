@@ -81,7 +81,8 @@ func TestMemory(t *testing.T) {
 	if _, err := m.Get("x", false, func() (int, error) { return 0, errors.New("no") }); err == nil {
 		t.Error("an error is swallowed")
 	}
-	// If an event comes while Slack is being asked, the answer is not cached, because it may be from before the event.
+	// If an event arrives while Slack is being asked, Slack's answer is not cached, because it may be older than the
+	// event.
 	if v, _ := m.Get("race", false, func() (int, error) { m.forget("race"); return 7, nil }); v != 7 {
 		t.Error(v)
 	}

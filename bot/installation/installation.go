@@ -1,5 +1,5 @@
 // Package installation asks Slack how the app is set up: its tokens, scopes, channels, people and user groups. The
-// doctor compares the answers with the policy and with what the bot needs.
+// doctor compares the answers with the policy and with the needs of the bot.
 package installation
 
 import (
@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. It changes nothing. It opens no socket, because the running bot would miss
-// the events that Slack sends through that socket.
+// Examiner asks Slack how the app is set up. The examiner changes nothing. Examiner opens no socket, because the
+// running bot would miss the events that Slack sends through that socket.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
@@ -42,8 +42,8 @@ func New(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner retries when Slack asks it to wait. This can happen because the running bot shares
-// the same rate limits.
+// maxAsked is how often the examiner retries when Slack asks it to wait. Slack may ask this, because the running bot
+// shares the same rate limits.
 const maxAsked = 5
 
 // headers records the response headers of Slack.
@@ -111,7 +111,7 @@ func (e *Examiner) TokenApp() string {
 	return parts[2]
 }
 
-// Socket requests the address of a socket, and checks that its host can be reached. It does not open the socket.
+// Socket requests the address of a socket, and checks that its host can be reached. Socket does not open the socket.
 func (e *Examiner) Socket(ctx context.Context) error {
 	_, address, err := e.api.StartSocketModeContext(ctx)
 	if err != nil {
@@ -197,8 +197,8 @@ func (e *Examiner) Members(ctx context.Context, group string) ([]string, error) 
 // RefusesToken reports whether an error says that Slack refuses the token permanently.
 func RefusesToken(err error) bool { return slackapi.IsTokenRefusal(slackapi.ErrorCode(err)) }
 
-// SlackCode returns Slack's code in an error, such as missing_scope. It is empty for an error that is not a response of
-// Slack. scope is the missing scope.
+// SlackCode returns Slack's code in an error, such as missing_scope. The code is empty for an error that is not a
+// response of Slack. scope is the missing scope.
 func SlackCode(err error) (code, scope string) {
 	var answer slack.SlackErrorResponse
 	if !errors.As(err, &answer) {

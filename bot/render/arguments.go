@@ -16,14 +16,14 @@ import (
 	"countersign/approvers"
 )
 
-// ArgumentText lays out arguments for people as a table of names and values. It works on the stored bytes and omits
-// nothing: one name per line, numbers exactly as they are stored. A text that could be taken for something else, such
-// as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like another argument.
-// Invisible characters are shown as ⟨…⟩.
+// ArgumentText lays out arguments for people as a table of names and values. ArgumentText works on the stored bytes and
+// omits nothing: one name per line, numbers exactly as they are stored. A text that could be mistaken for another
+// value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like
+// another argument. Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this
-// note, because the note's brackets are escaped everywhere else.
+// note, because the note's brackets are escaped in all other texts.
 func maskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
 // layout lays out the arguments of a call.
@@ -61,8 +61,8 @@ func (l layout) whole(raw []byte) string {
 	return Visible(string(raw))
 }
 
-// onOneLine lays out arguments on one line. Like the table, it omits nothing. It quotes each text that could be taken
-// for something else, or for another argument.
+// onOneLine lays out arguments on one line. Like the table, the line omits nothing. Each text that could be mistaken
+// for another value or another argument is quoted.
 func onOneLine(raw []byte, secrets []string) string {
 	l := layout{secrets: secrets, dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))}
 	if l.dec.PeekKind() != '{' {
@@ -129,7 +129,7 @@ func (l *layout) inline() (string, error) {
 // inlineSigns matches the punctuation that separates values on one line.
 var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
-// rank returns a top-level member's position. Members that are not in first follow those that are.
+// rank returns a top-level member's position. Members in first come before all other members.
 func (l layout) rank(m member) int {
 	if i := slices.Index(l.first, m.name); i >= 0 {
 		return i
@@ -153,7 +153,7 @@ type member struct {
 	below       []string
 }
 
-// maxColumn is the greatest width of the column of names. Longer names don't widen it.
+// maxColumn is the greatest width of the column of names. Longer names don't widen the column.
 const maxColumn = 20
 
 // table writes members, with the values of short names in one column.
@@ -281,7 +281,7 @@ func (l *layout) empties(end byte) bool {
 	return len(rest) > 0 && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte{end})
 }
 
-// shownText lays out a text. A text of one line is quoted only if it could be taken for something else. A text of
+// shownText lays out a text. A text of one line is quoted only if it could be mistaken for another value. A text of
 // several lines is shown line by line, each behind a bar.
 func shownText(s string) (line string, below []string) {
 	switch {
@@ -335,8 +335,8 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// changes shows the difference that an edit made, argument by argument, before and after. ok is false if the text is
-// too long to show.
+// changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is too long to
+// show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
@@ -427,7 +427,7 @@ func membersOf(raw []byte) (names []string, values map[string][]byte) {
 	return names, values
 }
 
-// wordsIn returns every text in arguments, including names, with JSON escapes decoded. A check of these texts therefore
+// wordsIn returns every text in arguments, including names, with JSON escapes decoded. Therefore a check of these texts
 // includes escaped characters.
 func wordsIn(raw []byte) string {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
@@ -443,7 +443,7 @@ func wordsIn(raw []byte) string {
 	}
 }
 
-// span is the position of a member in an object's bytes: of the whole member, and of its value.
+// span has the position of a member in an object's bytes, and the position of the member's value.
 type span struct {
 	name       string
 	from       int // opening quote of the name

@@ -160,7 +160,7 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-// Even on one line, no value can be taken for another argument or for a value of another type.
+// Even if all arguments are on one line, no value can be mistaken for another argument or for a value of another type.
 func TestOnOneLine(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"order_id":"ORD-123","amount":49.990,"reason":"arrived broken"}`: `order_id: ORD-123, amount: 49.990, reason: arrived broken`,

@@ -53,13 +53,13 @@ func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now tim
 	return append(out, new(RichText).Code(command+" back").Say(" ends it."))
 }
 
-// Limits on the named roles and tools, which keep the message short even if the policy is long.
+// Limits on the number of named roles and tools. The limits keep the message short even if the policy is long.
 const (
 	maxCovers     = 8
 	maxToolsNamed = 6
 )
 
-// coverage describes for each role of an absent person which requests the stand-in can decide. who and whose are the
+// For each role of an absent person, coverage describes which requests the stand-in can decide. who and whose are the
 // words for the stand-in: "you" and "yours", or "they" and "theirs".
 func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText

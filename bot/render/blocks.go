@@ -140,8 +140,8 @@ func (p *BlockBuilder) whatToDo() string {
 // buttonsNamed introduces the names of the buttons at the end of a message's text.
 const buttonsNamed = "\nButtons: "
 
-// Message returns the collected blocks as a message. Its text is cut to the length that chat.update accepts, with a
-// note about the cut.
+// Message returns the collected blocks as a message. The text of the message is cut to the length that chat.update
+// accepts, with a note about the cut.
 func (p *BlockBuilder) Message() Message {
 	what := p.whatToDo()
 	return Message{Text: clipMarked(strings.Join(p.lines, "\n"), slackapi.MaxMessageText-100-Width(what)) + what, Blocks: p.Blocks}

@@ -15,14 +15,15 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that wait for the same people. Facts that they share appear once. Then each
-// call has a few lines: what would happen, its arguments, and warnings; Details… shows the rest. A decided call is
-// reduced to its outcome.
+// bundle draws the requests of one step that wait for the same people. Facts that all requests share appear once. Then
+// each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A decided
+// call is reduced to its outcome.
 //
 // The whole card, from the headline to the buttons for all calls, must fit on a phone's screen. A card that is too tall
 // is shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls
-// become a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, the
-// tallest calls are reduced to what would happen, one after the other; these can be approved only in their details.
+// become a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, one
+// after the other, the tallest calls are reduced to the sentence about their effect. Such a call can be approved only
+// in its details.
 func (v View) bundle() Rendered {
 	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
 		return Single(Paragraph(Say("…")))
@@ -147,8 +148,8 @@ func (look bundleLook) highest() (request string, found bool) {
 	return request, found
 }
 
-// list reports whether the calls have no buttons of their own. A single call keeps them, because a list would save no
-// space.
+// list reports whether the calls have no buttons of their own. A single call keeps its buttons, because a list would
+// save no space.
 func (look bundleLook) list() bool { return look.form >= listed && len(look.open) > 1 }
 
 // briefly returns the maximum length of the text about a decided call.
@@ -168,8 +169,8 @@ type bundledArgs struct {
 	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. It returns none if a
-// call would have no other arguments, or if the calls are to different tools.
+// sameArguments returns the arguments that are the same in all calls, laid out, and their names. sameArguments returns
+// none if a call has no other arguments, or if the calls are to different tools.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -231,7 +232,8 @@ func bundledArguments(open []approvers.Request, hidden, same []string) map[strin
 	return out
 }
 
-// newBundleLook returns the look of a bundle in a form. For the requests in hidden, only what would happen is shown.
+// newBundleLook returns the look of a bundle in a form. For the requests in hidden, only the sentence about the effect
+// is shown.
 func newBundleLook(v View, form int, hidden []string) bundleLook {
 	open := v.Undecided()
 	look := bundleLook{open: open, form: form, heights: map[string]int{}, risk: new(RichText), agreed: new(RichText)}
@@ -291,7 +293,7 @@ func (v View) differ(open []approvers.Request) bool {
 }
 
 // untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
-// own, and untilWhen returns nothing; for a list, it returns the first deadline.
+// own deadline, and untilWhen returns nothing. For a list, untilWhen returns the first deadline.
 func (v View) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:
@@ -348,7 +350,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings lists what could mislead the reader of a call or makes it hard to judge the call.
+// warnings lists the parts of a call that could mislead the reader, or that make the call hard to judge.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {
@@ -417,7 +419,7 @@ func agreedOf(r approvers.Request) *RichText {
 	return line
 }
 
-// bundleButtons adds the buttons of one call of a bundle. Details… has the others.
+// bundleButtons adds the buttons of one call of a bundle. Details… has the other buttons.
 func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
 	if v.hadTheirSay(r) {
 		p.buttons(r.ID, v.takeBack(r), details)
@@ -473,8 +475,8 @@ func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	}
 }
 
-// allInOne returns the question asked before all calls are approved together; it repeats what each of them would do. If
-// they can't be approved together, apart says why.
+// allInOne returns the question that is asked before all calls are approved together. The question repeats the effect
+// of each call. If the calls can't be approved together, apart says why.
 func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
 	var lines []string
 	for i, r := range open {
@@ -498,8 +500,8 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 	return question, ""
 }
 
-// SelectRequest selects the request of the bundle to which the button belongs. If the button is for all requests, it
-// selects none.
+// SelectRequest selects the request of the bundle to which the button belongs. If the button is for all requests,
+// SelectRequest selects none.
 func (s *ClickTarget) SelectRequest() {
 	for _, c := range s.Calls {
 		if c.Request.ID == s.Token.Ref {
@@ -518,7 +520,7 @@ func (s ClickTarget) Offered() (calls []view.Call) {
 	return calls
 }
 
-// DeniedAll explains why none of several calls was decided, and names the call that prevented it.
+// DeniedAll explains why none of several calls was decided, and names the call that prevented the decision.
 func DeniedAll(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *RichText {
 	if r.ID == "" {
 		return Denied(d, nil, p)

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// callerLine says which other agent asks, who answers for it, and for whom it acts. A person who is only named by the
-// agent can't decide.
+// callerLine says which other agent asks, who answers for that agent, and for whom it acts. A person whom only the
+// agent names can't decide.
 func callerLine(c approvers.Caller) *RichText {
 	line := Say("🤖 ").Strong(Name(c.Title)).Say(" asks, another agent (client "+Name(c.Name)+", owner ").Person(c.Owner, "").Say(")")
 	switch {
@@ -20,7 +20,8 @@ func callerLine(c approvers.Caller) *RichText {
 	return line
 }
 
-// runsItself warns that the approval can't be enforced here. It is empty if Countersign runs the tool.
+// runsItself returns a warning that the approval can't be enforced here. If Countersign runs the tool, the warning is
+// empty.
 func runsItself(c *approvers.Caller) *RichText {
 	if !c.Decides() {
 		return new(RichText)
@@ -28,7 +29,7 @@ func runsItself(c *approvers.Caller) *RichText {
 	return Say("⚠️ ").Strong(Name(c.Title) + " runs this itself; Countersign can't stop it.")
 }
 
-// askedByCaller draws which other agent asks, and its words if it gave any.
+// askedByCaller draws which other agent asks, and the agent's summary if it gave one.
 func askedByCaller(p *BlockBuilder, r approvers.Request, said string, most int) {
 	line := callerLine(*r.Facts.Caller)
 	if r.Facts.Quote == "" {

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// card draws a request for its approvers. A pending card says, in this order: what is wrong; what will happen, and with
-// which arguments; who asked, and in which words; for whom the request waits; and what happens if nobody decides. It
-// leaves out what is normal; Details… shows everything. The card of a decided request has two lines.
+// card draws a request for its approvers. A pending card has these parts in this order: warnings; the effect of the
+// call, and its arguments; who asked, and in which words; for whom the request waits; and what happens if nobody
+// decides. The card leaves out normal facts. Details… shows everything. The card of a decided request has two lines.
 func (v View) card() Rendered {
 	r := *v.Request
 	p := new(BlockBuilder)
@@ -50,7 +50,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	v.actionButtons(p, r, whole)
 }
 
-// banners returns the warnings that stand above everything else on a card. Normally there are none.
+// banners returns the warnings that stand above everything else on a card. Normally there are no such warnings.
 func (v View) banners(r approvers.Request) []*RichText {
 	out := v.setbacks(r)
 	for _, f := range doubts(r) {
@@ -84,7 +84,7 @@ func riskLine(r approvers.Request) *RichText {
 	return Say(sign + " ").Strong(words)
 }
 
-// decidedCard draws what a request was about, who asked, who decided, and how it ended.
+// decidedCard draws the subject of a request, who asked, who decided, and how the request ended.
 func (v View) decidedCard(p *BlockBuilder, r approvers.Request) {
 	what := Say(endSign[r.State] + " ").Strong(whatHappens(r.Preview, r.Tool))
 	if r.Facts.Asker != "" {
@@ -135,8 +135,8 @@ func (v View) ending(r approvers.Request) *RichText {
 	return p.reason(r.Reason, maxReason)
 }
 
-// arguments shows the exact arguments. If they are too long, it shows the beginning and how much is missing, followed
-// by readsAll, which says where to read all of them.
+// arguments shows the exact arguments. If the arguments are too long, it shows their beginning and how much is missing.
+// The function then adds readsAll, which says where to read all arguments.
 func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 	if whole {
 		p.exact(text)
@@ -178,8 +178,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits names the person who changed the arguments. It also shows the changes that are not in the table of arguments,
-// which shows an earlier value only if it takes one short line.
+// edits names the person who changed the arguments. The function also shows the changes that the table of arguments
+// leaves out. The table shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
@@ -199,7 +199,7 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked draws who asked, where, and in which words. most limits the quotation, in characters.
+// asked draws who asked, where, and in which words. most is the maximum length of the quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
 	if most < maxQuote {
@@ -289,15 +289,15 @@ func stillNeeded(v View, r approvers.Request, did string) *RichText {
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
 
-// hadTheirSay reports whether the owner of this copy has already approved. They can't approve again, because each
+// hadTheirSay reports whether the owner of this copy has already approved. The owner can't approve again, because each
 // person counts only once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// hasPassedOn reports whether the owner of this copy changed the arguments, in a role that is not one of the current
-// stage's.
+// hasPassedOn reports whether the owner of this copy changed the arguments in a role that does not belong to the
+// current stage.
 func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {
@@ -335,7 +335,8 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 	return append(row, button(ActModify, "Modify…", value, slack.StyleDefault))
 }
 
-// askApprove returns the confirmation dialog of an approval. It repeats what will happen, and what speaks against it.
+// askApprove returns the confirmation dialog of an approval. The dialog repeats the effect of the call and the
+// warnings.
 func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	rest := "\n\n" + risk + "."

@@ -10,8 +10,8 @@ import (
 )
 
 // waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
-// explain why the reader got this copy, unless the stage itself names the reader, and list the stages that have agreed.
-// The lines below name the people who are against.
+// list the stages that have agreed. The lines also explain why the reader got this copy, unless the stage itself names
+// the reader. The lines below name the people who have rejected.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -31,7 +31,7 @@ func (v View) waitsLine(r approvers.Request) []*RichText {
 	return out[:min(len(out), maxPeopleTold+4)]
 }
 
-// agreedAt returns how many of a stage's people have agreed, if the stage needs several.
+// If a stage needs several people, agreedAt returns how many of them have agreed.
 func agreedAt(r approvers.Request) *RichText {
 	p := new(RichText)
 	quorum, n := r.CurrentStage().Quorum, r.At(r.Stage)
@@ -44,7 +44,7 @@ func agreedAt(r approvers.Request) *RichText {
 	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
-// decisionsAt returns those approvals of a stage that count.
+// decisionsAt returns the approvals of a stage that count.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
 	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
@@ -103,7 +103,7 @@ func laterStages(v View, r approvers.Request) *RichText {
 }
 
 // escalated tells a role why it was added to the stage: the stage's own people have not decided in time, can't decide,
-// or could not see the card. For roles that the stage itself names, it returns nothing.
+// or could not see the card. If the stage itself names the role, escalated returns nothing.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
 		return new(RichText)
@@ -142,8 +142,8 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against returns how many people are against, prefixed with sep. If one rejection would end the request, it returns
-// "".
+// against returns how many people have rejected, prefixed with sep. If one rejection would end the request, the
+// function returns "".
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
 		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)
@@ -213,7 +213,7 @@ func whyFallen(r approvers.Request, i int) string {
 }
 
 // remarks shows the newest remarks: comments, and each question with its answer below it. Each remark begins with one
-// of the bot's signs, and its text has no line breaks, so no text can imitate another remark.
+// of the bot's signs, and the text of a remark has no line breaks. Therefore no text can imitate another remark.
 func (v View) remarks(r approvers.Request) []*RichText {
 	shown := slices.DeleteFunc(v.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
 	var out []*RichText
@@ -224,7 +224,7 @@ func (v View) remarks(r approvers.Request) []*RichText {
 	return append(out, slices.Concat(shown...)...)
 }
 
-// maxRemarksOnCard is the number of remarks on a card. Details… shows all of them.
+// maxRemarksOnCard is the number of remarks on a card. Details… shows all remarks.
 const maxRemarksOnCard = 2
 
 // allRemarks returns the lines of each remark. An answer is part of its question.
@@ -298,7 +298,8 @@ func (v View) invited(r approvers.Request) *RichText {
 	return p
 }
 
-// cardFor returns the address of a card that the person can open: their own copy, or else one in a channel.
+// cardFor returns the address of a card that the person can open. This is the person's own copy or, without one, a card
+// in a channel.
 func (v View) cardFor(user string) string {
 	link := ""
 	for _, card := range v.Cards {
@@ -335,8 +336,8 @@ func (v View) agreed(r approvers.Request) *RichText {
 	return p
 }
 
-// approvals returns the decisions that allowed a request. If there are none and a person closed the request, it returns
-// that person's decision.
+// approvals returns the decisions that allowed a request. If there are no such decisions and a person closed the
+// request, the function returns that person's decision.
 func approvals(r approvers.Request) []approvers.Decision {
 	var out []approvers.Decision
 	for _, d := range r.Decisions {

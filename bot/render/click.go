@@ -15,10 +15,10 @@ import (
 	"countersign/store"
 )
 
-// ButtonToken is the value of a button. It only identifies what was shown with the button, and grants nothing. Ref is a
-// request, a turn, an execution, a grant or a pause. Post is the number of the outbox message's version, and Print the
-// version's fingerprint. If a version was replaced before it was recorded, its replacement has the same number, but
-// another fingerprint.
+// ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. A token
+// grants nothing. Ref is a request, a turn, an execution, a grant or a pause. Post is the number of the outbox
+// message's version, and Print the version's fingerprint. If a version was replaced before it was recorded, the
+// replacement has the same number, but another fingerprint.
 type ButtonToken struct {
 	Ref     string
 	Message string
@@ -101,8 +101,8 @@ func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	return slices.Contains(about, token.Ref)
 }
 
-// Named returns the ids of everything that a click names or the clicked message shows. A rejected click is recorded in
-// the history of each of these.
+// Named returns the ids of all records that a click names or the clicked message shows. A rejected click is recorded in
+// the history of each of these records.
 func (s ClickTarget) Named() []string {
 	named := []string{s.Token.Ref, s.Message.Request}
 	for _, shown := range s.Shown.Shows {
@@ -111,7 +111,8 @@ func (s ClickTarget) Named() []string {
 	return named
 }
 
-// RenderingHash returns the hash of what was shown: the message, or on a Home tab the part about the request.
+// RenderingHash returns the hash of the shown content. This is the message or, on a Home tab, the part about the
+// request.
 func (s ClickTarget) RenderingHash() string {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil {
 		return s.Shown.Hash
@@ -192,8 +193,8 @@ const (
 	ActWithdrawSome = "withdraw_some" // opens a form of the waiting calls, if a step has more than a message can list
 )
 
-// ActionOf returns the action of a button from its ID. Within a row, buttons have different IDs even if they do the
-// same.
+// ActionOf returns the action of a button from its ID. Within a row, buttons have different IDs even if they have the
+// same action.
 func ActionOf(id string) string {
 	if number, ok := strings.CutPrefix(id, ActDetailsOf); ok && number != "" {
 		return ActArguments

@@ -46,7 +46,8 @@ func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
 }
 
-// Denied tells a person why their click changed nothing, and what they can do. r is the request, if one is known.
+// Denied tells a person why their click changed nothing, and what they can do. r is the request, or nil if it is not
+// known.
 func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText { //nolint:cyclop // one case for each reason of a refusal
 	role := "an approver"
 	if d.Role != "" {
@@ -171,7 +172,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
 
-// resolved names the person who decided first, and the time.
+// resolved names the person who decided first, and the time of the decision.
 func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
 	called := ""
 	if r != nil && r.ClosedBy == d.By {
@@ -190,7 +191,7 @@ func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *R
 	return out.At(d.At, DayTime).Say(". Your click changed nothing.")
 }
 
-// ended describes how requests end: by a person, or without one.
+// ended describes the ways in which requests end, with or without a person.
 var ended = map[approvers.State]struct{ by, alone string }{
 	approvers.Approved:  {"approved this", "was approved"},
 	approvers.Consumed:  {"approved this", "was approved"},
@@ -203,7 +204,7 @@ var ended = map[approvers.State]struct{ by, alone string }{
 	"":                  {"reported on this", "was settled"},
 }
 
-// RoleTitle returns a role's title in the current policy. If the policy has no such role, it returns the name
+// RoleTitle returns a role's title in the current policy. If the policy has no such role, RoleTitle returns the name
 // unchanged.
 func RoleTitle(p *approvers.Policy, role string) string {
 	if p == nil {

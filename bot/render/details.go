@@ -11,16 +11,16 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// About is what Details… shows about a request in addition to its state.
+// About has the data that Details… shows about a request in addition to the request's state.
 type About struct {
 	WorkspaceURL string
 	Tool         ToolDescription
 	History      []approvers.AuditRecord
 }
 
-// DetailsForm shows everything about a request: what is wrong, all arguments, page by page, the whole preview, who has
-// to decide and why, and what has happened. A person who may decide can approve the request there, once they have seen
-// all arguments. Its buttons lead to everything else that the person may do.
+// DetailsForm shows everything about a request: warnings, all arguments (page by page), the whole preview, who has to
+// decide and why, and what has happened. A person who may decide can approve the request there after seeing all
+// arguments. The buttons of the form lead to all other actions that the person may take.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
@@ -101,7 +101,7 @@ func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockEleme
 	return row
 }
 
-// turnPages adds the buttons to the pages before and after.
+// turnPages adds the buttons that lead to the previous and the next page.
 func turnPages(p *BlockBuilder, page, pages int) {
 	var row []slack.BlockElement
 	if page > 0 {
@@ -115,7 +115,7 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// about draws who has to decide a request and why, what has been said and done, and what the buttons do.
+// about draws who has to decide a request and why, the remarks and the history of the request, and what the buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)
@@ -206,7 +206,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 	return pages
 }
 
-// WholeView returns the content of all pages: what a person has seen after reading the last page.
+// WholeView returns the content of all pages. A person has seen this content after reading the last page.
 func WholeView(r approvers.Request) ([]byte, error) {
 	var all []Message
 	for _, p := range ArgumentPages(r) {

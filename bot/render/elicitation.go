@@ -11,8 +11,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// elicitation draws a question that a tool asks the requester during a run. The tool server wrote the text, and nobody
-// has verified it.
+// elicitation draws a question that a tool asks the requester during a run. The text comes from the tool server, and no
+// person has verified the text.
 func (v View) elicitation() *BlockBuilder {
 	p := new(BlockBuilder)
 	q := *v.Elicitation
@@ -66,8 +66,8 @@ func hostOf(address string) string {
 	return short(Visible(u.Host), slackapi.MaxHeader)
 }
 
-// ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended, it
-// returns a modal that explains why there is no form.
+// ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended,
+// ElicitationForm returns a modal that explains why there is no form.
 func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := *s.Elicitation
 	if d := q.Answerable(who, s.Now); d != nil {

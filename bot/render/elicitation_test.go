@@ -76,8 +76,8 @@ func TestElicitations(t *testing.T) {
 	}
 }
 
-// The form of a question has an input for each kind of field. For other people, and after the question has ended, it
-// says why there is no form.
+// The form of a question has an input for each kind of field. If another person opens the form, or if the question has
+// ended, it says why there are no inputs.
 func TestElicitationForm(t *testing.T) {
 	sam := approvers.Identity{ID: approvers.Who("T0001", "U0100"), Name: "Sam"}
 	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}
@@ -128,7 +128,7 @@ func TestFilledIn(t *testing.T) {
 	}
 }
 
-// A menu shows the value that is sent, whatever its title in the schema.
+// A menu shows the value that is sent, and not only its title in the schema.
 func TestMenusShowTheValue(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"DELETE","title":"Small"},{"const":"big"}]}}}`)
 	for _, f := range fieldsOf(schema, []byte(`{}`), nil) {

@@ -7,13 +7,13 @@ import (
 	"countersign/approvers"
 )
 
-// Explanation draws what a request is about, who has to allow it and why, and what has happened so far.
+// Explanation draws the subject of a request, who has to approve it and why, and what has happened so far.
 func (v View) Explanation(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxHeadline)), new(RichText).soft("Request "+r.ID))
 	v.explain(p, r, records)
 }
 
-// explain draws who has to allow a request and why, and what has happened so far.
+// explain draws who has to approve a request and why, and what has happened so far.
 func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	tool := Say("Tool: ").Code(Name(r.Tool))
 	if v.Tool.description != "" {
@@ -92,8 +92,9 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. It does for the
-// rejection that ended the request, and for an approval that alone was sufficient or replaced the others.
+// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
+// true for the rejection that ended the request, and for an approval that alone was sufficient or that replaced all
+// other approvals.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -188,7 +189,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	return lines
 }
 
-// event describes one record in words. It returns nothing for a record that does not interest people.
+// event describes one record in words. For a record that does not interest people, the function returns nothing.
 func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
 	f := a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }

@@ -83,7 +83,7 @@ type objectSchema struct {
 }
 
 // fieldsOf returns a field for each argument: first the arguments in the schema, in the schema's order, then the call's
-// other arguments. It returns nil if a form is not suitable; the arguments are then edited as JSON.
+// other arguments. If a form is not suitable, fieldsOf returns nil, and the arguments are edited as JSON.
 func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	var s objectSchema
 	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
@@ -123,8 +123,8 @@ func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	return out
 }
 
-// fitForm makes the fields fit into one view. It turns long menus into text inputs, then locks the longest arguments.
-// It reports whether the fields fit.
+// fitForm makes the fields fit into one view. fitForm turns long menus into text inputs, then locks the longest
+// arguments. fitForm reports whether the fields fit.
 func fitForm(fields []field) bool {
 	bytes := make([]int, len(fields))
 	total := 0
@@ -297,7 +297,7 @@ func (f field) blockID() string {
 	return "arg:" + hex.EncodeToString(sum[:12])
 }
 
-// asChoice makes the field a menu, if every possible value is a word or a number that fits in a menu.
+// If every possible value is a word or a number that fits in a menu, asChoice makes the field a menu.
 func (f field) asChoice(values []json.RawMessage, titles []string) field {
 	f.kind = fieldChoice
 	if !f.offer(values, titles) {
@@ -317,7 +317,7 @@ func (f field) asChoice(values []json.RawMessage, titles []string) field {
 // menued reports whether the field is a menu.
 func (f field) menued() bool { return f.kind == fieldChoice || f.kind == fieldMany }
 
-// offer sets the options of a menu. It returns false if a value is not a word or a number, or does not fit.
+// offer sets the options of a menu. If a value is not a word or a number, or does not fit, offer returns false.
 func (f *field) offer(values []json.RawMessage, titles []string) bool {
 	if len(values) == 0 || len(values) > slackapi.MaxOptions {
 		return false

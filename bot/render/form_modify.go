@@ -20,8 +20,9 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// ModifyForm returns a form with one field for each argument. If the schema is too complex for that, the arguments are
-// edited as JSON. If the form was filled in before, it keeps the input, and its button names the effect of the change.
+// ModifyForm returns a form with one field for each argument. If the schema is too complex for such a form, the
+// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and its button names
+// the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)
@@ -227,7 +228,7 @@ func editWhole(stored []byte, v answers, faults map[string]string) []byte {
 	return []byte(text)
 }
 
-// editFields splices the changed arguments into the stored bytes.
+// editFields inserts the changed arguments into the stored bytes.
 func editFields(fields []field, stored []byte, v answers, faults map[string]string) []byte {
 	change := map[string][]byte{}
 	var added []string
@@ -252,7 +253,8 @@ func editFields(fields []field, stored []byte, v answers, faults map[string]stri
 	return splice(stored, change, added)
 }
 
-// answers returns the text entered in a block of a form, and whether the form has such a block.
+// answers returns the text that was entered in a block of a form. The second result is false if the form has no such
+// block.
 type answers func(block string) (text string, present bool)
 
 func (a answers) text(block string) string {
@@ -268,7 +270,7 @@ func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// stays reports whether the form can't change the argument.
+// stays reports whether the argument stays as it is, because the form can't change it.
 func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
 
 func (f field) unchanged(text string) bool {

@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect that changed arguments will have, determined before they are sent. The form's button names
-// the effect.
+// editEffect is the effect of changed arguments. The effect is determined before the arguments are sent. The form's
+// button names the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
@@ -32,13 +32,14 @@ func (s ClickTarget) EditSubmit(who approvers.Identity, tool workflow.Tool, args
 	return s.editEffect(who, tool, args).submit
 }
 
-// SeenWhole reports whether a person who changes arguments was shown all of them, on the clicked message or in the form.
+// SeenWhole reports whether a person who changes arguments was shown all of them, on the clicked message or in the
+// form.
 func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
 }
 
-// editEffect determines the effect of a change. It makes the change on a copy of the request, in the same way as the
-// workflow when the form is sent.
+// editEffect determines the effect of a change. editEffect makes the change on a copy of the request, in the same way
+// as the workflow when the form is sent.
 func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
 	partly := !s.SeenWhole(tool)
 	alone, approves, denied := s.edited(who, args, partly, false)
@@ -67,7 +68,8 @@ func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args
 	return editEffect{submit: submit, lines: []*RichText{why.Say("It goes to ").Strong(next).Say(".")}}
 }
 
-// edited returns a copy of the request after the change, and whether the change counts as the person's approval.
+// edited returns a copy of the request after the change. The second result reports whether the change counts as the
+// person's approval.
 func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed bool) (after approvers.Request, approves bool, denied *approvers.Denied) {
 	r := *s.Request
 	t, _ := s.Policy.Tool(r.Tool, r.Agent)

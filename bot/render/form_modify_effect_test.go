@@ -25,7 +25,8 @@ func above(stages ...approvers.Stage) *approvers.Policy {
 	return p
 }
 
-// The button of the form says whether the change is an approval, and the form says why it is not.
+// The button of the form says whether the change counts as an approval. If the change does not count, the form says
+// why.
 func TestModifyEffect(t *testing.T) {
 	tool := bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)
 	both := []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}

@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// Hints at the input for a reason. They say who will read the reason.
+// Hints at the input for a reason. The hints say who will read the reason.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."
@@ -32,8 +32,8 @@ var WordsNeeded = map[string]string{
 	ActTakeBack:  reasonNeeded,
 }
 
-// trial returns an action with placeholder input. It is tried before a form is shown, so that a person who is not
-// allowed to act gets no form.
+// trial returns an action with placeholder input. The action is tried before a form is shown, so that a person who is
+// not allowed to act gets no form.
 func trial(s ClickTarget, who approvers.Identity) (approvers.DecisionContext, approvers.Action) {
 	return approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, approvers.Action{Who: who, At: s.Now, Reason: "…"}
 }
@@ -113,7 +113,7 @@ func (s ClickTarget) sendable(p *BlockBuilder, action, submit string) slack.Moda
 	return submittable(Modal(FormTitles[action], p), action, submit, FormToken{ButtonToken: s.Token, Execution: s.Request.Execution})
 }
 
-// wordsInput returns an input for a text that will be shown on the card. The text can't be longer than fits on the
+// wordsInput returns an input for a text that will be shown on the card. The input accepts only text that fits on the
 // card.
 func wordsInput(label, hint string) *slack.InputBlock {
 	in := slack.NewPlainTextInputBlockElement(nil, FieldReason).WithMultiline(true).WithMaxLength(maxRemark)
@@ -131,9 +131,10 @@ func PlainWords(p *RichText) string {
 	return b.String()
 }
 
-// RejectForm asks for the reason of a rejection. Its submit button can't be red, because Slack styles this button the
-// same in every form. A red button among the blocks would not work: after a click on such a button, Slack neither
-// closes the form nor shows an error at the reason. The first line therefore says what the submit button does.
+// RejectForm asks for the reason of a rejection. The form's submit button can't be red, because Slack styles this
+// button the same in every form. A red button among the blocks would not work, because after a click on such a button
+// Slack neither closes the form nor shows an error at the reason. Therefore the first line says what the submit button
+// does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
@@ -141,7 +142,7 @@ func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalView
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }
 
-// ReportForm asks for the result of a run that, according to the person, did take effect.
+// ReportForm asks for the result of a run. According to the person, the run did take effect.
 func ReportForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {

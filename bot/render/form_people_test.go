@@ -43,7 +43,8 @@ func editedAnswer(deleted bool) approvers.Request {
 	return r
 }
 
-// manyRoles returns a request that waits for two people of several roles. One person is against, and another was added.
+// manyRoles returns a request that waits for two people of several roles. One person has rejected, and another person
+// was added.
 func manyRoles() approvers.Request {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Plan.Routed = false
@@ -128,8 +129,8 @@ func TestPeoplesActionsOnCards(t *testing.T) {
 	}
 }
 
-// A copy for one person offers the actions still open to that person. A card in a channel offers all actions to
-// everybody.
+// One person's copy of a card offers only the actions that are still open to this person. A card in a channel offers
+// all actions to everybody.
 func TestButtonsBesideDeciding(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    view.Model
@@ -157,7 +158,7 @@ func TestButtonsBesideDeciding(t *testing.T) {
 	}
 }
 
-// The requester's thread says for whom a call waits, and whether somebody is against it.
+// The requester's thread says who has to decide a call, and whether somebody has rejected it.
 func TestStepOfSeveralRoles(t *testing.T) {
 	one, none := manyRoles(), manyRoles()
 	none.Decisions = none.Decisions[:1]

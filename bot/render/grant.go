@@ -16,7 +16,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// grant draws a grant: which calls may run without approval, who allowed it, how many are left, and how to end it.
+// grant draws a grant: which calls may run without approval, who gave the grant, how many calls are left, and how to
+// end the grant.
 func (v View) grant() *BlockBuilder {
 	p := new(BlockBuilder)
 	g := *v.Grant
@@ -44,7 +45,7 @@ func (v View) revoke(g approvers.Grant) slack.BlockElement {
 	return button(ActRevoke, "Revoke", v.token(g.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// grantLine returns one line: who allowed the calls, how many, and for how long.
+// grantLine returns one line that says who allowed the calls, how many, and for how long.
 func (v View) grantLine(g approvers.Grant) *RichText {
 	p := Say("🎟️ ").Person(g.By, g.Name).Say(" (" + v.title(g.Role) + ") allowed ").Strong(Plural(g.Uses, "more call") + " of " + Name(g.Tool)).
 		Say(" to run without asking, ")
@@ -118,7 +119,7 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// stalled explains why nothing can run under a grant that is in force.
+// stalled explains why no call can run under a grant that is in force.
 func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
@@ -176,7 +177,7 @@ func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant returns under whose grant a call ran, and how many calls were left after it.
+// underGrant returns a text that says whose grant a call used, and how many calls were left after this call.
 func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
@@ -282,7 +283,7 @@ func spansUpTo(most time.Duration) []time.Duration {
 	return append(shorter, most)
 }
 
-// atMostInput asks for the maximum of an argument. The initial value is the one in the call.
+// atMostInput asks for the maximum of an argument. The initial value is the value in the call.
 func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
 	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+".", string(b.AtMost)

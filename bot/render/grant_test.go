@@ -83,8 +83,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// The button Allow more… is only in the details, and only for a call that allows further ones and that the card shows
-// whole.
+// The button Allow more… appears only in the details. The button appears only if the policy allows a grant for the call
+// and the card shows the whole call.
 func TestAllowMoreButton(t *testing.T) {
 	allowed := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	allowed.Policy = bottest.GrantingPolicy()

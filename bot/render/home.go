@@ -70,7 +70,7 @@ func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
 	p.buttons(part, row...)
 }
 
-// homeWaiting draws the items that wait for the person. It returns the requests that it shows.
+// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that it shows.
 func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {
@@ -98,8 +98,8 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	return shows
 }
 
-// homeRequest draws one waiting request with its actions. The IDs of its blocks contain the request's id, by which this
-// part of the tab can be found.
+// homeRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id, so
+// that this part of the tab can be found.
 func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
 	v.Conversation = row.Conversation
@@ -126,7 +126,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 }
 
-// askedShort returns one line: who asked, where, and in which words.
+// askedShort returns one line that says who asked, where, and in which words.
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if r.Facts.Caller != nil {
@@ -300,7 +300,7 @@ func TookPart(r approvers.Request, who approvers.PersonID) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who })
 }
 
-// Paginate returns a page of a list. If the page no longer exists, it returns the last one.
+// Paginate returns a page of a list. If the page no longer exists, Paginate returns the last one.
 func Paginate[T any](list []T, page, size int) Rows[T] {
 	pages := max(1, (len(list)+size-1)/size)
 	page = min(max(0, page), pages-1)
@@ -308,5 +308,5 @@ func Paginate[T any](list []T, page, size int) Rows[T] {
 }
 
 // HomeRows is the number of rows per page in each section of a Home tab. With these numbers a tab has at most about 90
-// blocks; Slack accepts 100.
+// blocks. Slack accepts 100 blocks.
 var HomeRows = map[string]int{PartWaiting: 8, PartAsked: 5, PartRecent: 8, PartGrants: 4}

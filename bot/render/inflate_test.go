@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// wordy lists the fields of the state that hold texts of people, models and tools, or names. Their length and content
-// are unlimited. true marks texts; false marks names, which are shorter.
+// wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the content
+// of these texts are unlimited. true marks texts. false marks names, because names are shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,
@@ -61,7 +61,7 @@ func (f inflater) args() json.RawMessage {
 	return raw
 }
 
-// value returns a copy of v with new texts. Half of them stay unchanged.
+// value returns a copy of v with new texts. Half of the texts stay unchanged.
 func (f inflater) value(name string, v reflect.Value) reflect.Value {
 	switch v.Interface().(type) {
 	case *approvers.Policy:
@@ -153,7 +153,7 @@ func inflated(t *testing.T, s view.Model) {
 	}
 }
 
-// The random states are numerous and varied enough.
+// The test has used enough random states of enough different kinds.
 func TestInflation(t *testing.T) {
 	f := inflater{rand.New(rand.NewPCG(1, 1))}
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))

@@ -5,8 +5,8 @@ import (
 )
 
 // Limits on what a card shows in full, and on the shown parts of long texts, in characters unless the comment says
-// otherwise. They are the bot's own limits. They keep the largest message within the 12,000 characters that Slack
-// accepts; limits_test.go checks this.
+// otherwise. The bot sets these limits, not Slack. The limits keep the largest message within the 12,000 characters
+// that Slack accepts. limits_test.go checks this.
 const (
 	MaxCardArgs      = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines     = 60

@@ -117,7 +117,7 @@ func TestLargestStep(t *testing.T) {
 	drawn(t, s)
 }
 
-// A very long answer begins in one message and is complete: in a file, or in as many messages as needed.
+// A very long answer begins in one message. The whole answer is in a file, or in as many messages as it needs.
 func TestLongAnswersAreWhole(t *testing.T) {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
 	s.Message.Kind = store.OutboxAnswer

@@ -16,14 +16,14 @@ import (
 	"countersign/store"
 )
 
-// Secret arguments are masked wherever they would be shown. A person who may decide can reveal them.
+// Secret arguments are masked in all messages and forms. A person who may decide can reveal them.
 
-// longNumber matches card and account numbers. Of these, the last four digits are shown, which identify the number only
-// to people who know it.
+// longNumber matches card and account numbers. Only the last four digits of such a number are shown. The four digits
+// identify the number only to people who know it.
 var longNumber = regexp.MustCompile(`^[0-9](?:[ -]?[0-9]){11,}$`)
 
-// masked returns the text shown in place of a secret value. This text includes the value's length if that reveals
-// little, and the last digits of a long number.
+// masked returns the text shown in place of a secret value. This text includes the value's length if the length reveals
+// little. For a long number, the function includes the last digits.
 func masked(raw []byte) string {
 	text, err := jsontext.AppendUnquote(nil, raw)
 	switch {
@@ -41,7 +41,7 @@ func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secre
 // openArgs returns a request's arguments without the secret ones, for texts that quote arguments, such as warnings.
 func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
 
-// withoutSecrets removes secret members from arguments. Everything else keeps its bytes.
+// withoutSecrets removes secret members from arguments. All other members keep their bytes.
 func withoutSecrets(args []byte, secrets []string) []byte {
 	if len(secrets) == 0 {
 		return args
@@ -113,7 +113,7 @@ func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
 	}
 }
 
-// maskedNote returns the note on a card that values are masked, and who can see them.
+// maskedNote returns the note on a card that says that values are masked, and who can see them.
 func maskedNote(r approvers.Request) *RichText {
 	found := SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {
@@ -200,7 +200,8 @@ func (v View) reveal(r approvers.Request) []slack.BlockElement {
 }
 
 // mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them.
-// It is false in a bundle: there, the call first gets a card of its own, which can reveal them.
+// mustReveal returns false for a bundle, because in a bundle the call first gets a card of its own, which can reveal
+// the values.
 func (v View) mustReveal(r approvers.Request) bool {
 	var reader approvers.PersonID
 	for _, seen := range r.Revealed {

@@ -63,8 +63,8 @@ func TestMaskedForms(t *testing.T) {
 	}
 }
 
-// The copy of a person who has to reveal values first has no Approve button until the values are revealed. A card in a
-// channel has the Approve button from the start, because another reader may have revealed the values.
+// If a person has to reveal values first, this person's copy has no Approve button until the values are revealed. A
+// card in a channel has the Approve button from the start, because another reader may have revealed the values.
 func TestApproveAfterReveal(t *testing.T) {
 	r := bottest.Request(bottest.SecretArgs)
 	r.Secrets = []string{"card.number", "pin"}

@@ -9,8 +9,9 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// messageEdit tells requesters who have edited or deleted a message that the calls it led to still wait unchanged, and
-// offers to withdraw these calls. The notice is removed when no such call waits any more.
+// messageEdit draws a notice for requesters who have edited or deleted a message. The notice says that the calls to
+// which the message led still wait unchanged, and offers to withdraw them. The notice is removed when none of these
+// calls waits any more.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
 	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })

@@ -64,8 +64,8 @@ func (f FormToken) String() string {
 	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
 }
 
-// Precheck returns the reason why a person can't decide a request now. It only gives early feedback: the workflow
-// checks again when the form is submitted.
+// Precheck returns the reason why a person can't decide a request now. Precheck only gives early feedback, because the
+// workflow checks again when the form is submitted.
 func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *approvers.Denied {
 	if r.State != approvers.Pending {
 		return r.Over()
@@ -122,8 +122,8 @@ func inputBlock(id, label, hint string, in slack.BlockElement, optional bool) *s
 // acknowledgements of 20 KB or more.
 const maxFaults = 16 << 10
 
-// FitFormErrors returns as many form errors as fit in one acknowledgement. The last one says how many are missing;
-// these are shown when the form is submitted again.
+// FitFormErrors returns as many form errors as fit in one acknowledgement. The last error says how many errors are
+// missing. The missing errors are shown when the form is submitted again.
 func FitFormErrors(faults map[string]string) map[string]string {
 	out := map[string]string{}
 	size := 0

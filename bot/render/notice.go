@@ -42,14 +42,14 @@ func (v View) notice() *BlockBuilder {
 	return p
 }
 
-// late reports whether the request had ended before a notice that asks for a decision was posted. Such a notice is not
-// needed, because the card shows how the request ended.
+// late reports whether the request had ended before a notice that asks for a decision was posted. Such a late notice is
+// not needed, because the card shows how the request ended.
 func (v View) late() bool {
 	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
 	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending
 }
 
-// turn tells people that they can decide now. They, or their channel, already have the card.
+// turn tells people that they can decide now. The people, or their channel, already have the card.
 func (v View) turn(p *BlockBuilder, r approvers.Request) {
 	line := Say("🔔 ").Strong("This is yours to decide now: ").Say(what(r))
 	switch {
@@ -145,7 +145,7 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 	return last
 }
 
-// answered tells the answer to the person who asked the question.
+// answered shows the answer to the person who asked the question.
 func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
@@ -186,8 +186,8 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
 }
 
-// askedAgain returns whether a person whose decision no longer counts is asked again, at this stage or a later one. It
-// knows a person's roles only from the person's decisions.
+// askedAgain reports whether a person whose decision no longer counts is asked again, at this stage or a later one.
+// askedAgain knows the person's roles only from the person's earlier decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
 	for _, d := range r.ValidApprovals() {
@@ -204,8 +204,8 @@ func (v View) askedAgain(r approvers.Request, user string) string {
 	return "You are asked again: it waits for " + waits + "."
 }
 
-// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. It
-// returns -1 if there is none.
+// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. If there
+// is no such stage, stageOf returns -1.
 func stageOf(r approvers.Request, user string) int {
 	for i := r.Stage; i < len(r.Plan.Stages); i++ {
 		roles := r.Plan.Stages[i].Roles()
@@ -282,7 +282,8 @@ func (v View) queued() Rendered {
 	return Single(p)
 }
 
-// reminder tells a person that a request still waits for them, or that it no longer does. It has no decision buttons.
+// reminder tells a person that a request still waits for them, or that the request no longer waits. A reminder has no
+// decision buttons.
 func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	about := Clip(whatHappens(r.Preview, r.Tool), MaxNote)
 	had := func(d approvers.Decision) bool { return d.By.User() == user && !d.Fallen && d.Digest == r.Digest }
@@ -308,8 +309,8 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(line)
 }
 
-// began returns the start of the current stage. Older records have no such time; for them it is the request's creation
-// time.
+// began returns the start of the current stage. Older records have no such time. For such records, began returns the
+// request's creation time.
 func began(r approvers.Request) time.Time {
 	if r.StageAt.IsZero() {
 		return r.CreatedAt

@@ -48,7 +48,8 @@ func TestTurnNotices(t *testing.T) {
 	}
 }
 
-// A reminder says what waits, for whom, since when and until when, with a link to the card; later it shows the outcome.
+// A reminder says what waits, for whom, since when and until when, and links to the card. After the decision, the
+// reminder shows the outcome.
 func TestReminders(t *testing.T) {
 	since := func(r approvers.Request) approvers.Request {
 		r.StageAt, r.Reminded = bottest.Noon.Add(-20*time.Minute), 2
@@ -114,7 +115,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// The answer to the command and the form say when somebody is away, who stands in, and how it ends.
+// The answer to the command and the form say when somebody is away, who stands in, and how to end the absence.
 func TestAwayMessages(t *testing.T) {
 	a := approvers.Absence{
 		Who: teo, Version: 3, Name: "Teo", From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid",

@@ -164,8 +164,8 @@ func lossWords(e approvers.Execution) string {
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
-// reportsWanted names the people whose report the agent waits for, and the time until which it waits. It is empty if
-// the agent does not wait any more.
+// reportsWanted returns a text that names the people whose report the agent waits for, and the time until which the
+// agent waits. The text is empty if the agent no longer waits.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -211,7 +211,7 @@ func toldAlready(v View) *RichText {
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
-// onceMoreToo returns the text of onceMore, as an additional sentence.
+// onceMoreToo returns the text of onceMore with a space before it, so that it can follow another sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)
@@ -237,9 +237,9 @@ func (v View) onceMore() *RichText {
 	return line
 }
 
-// findings draws what people need to report an unknown outcome: where to look, the buttons that report the outcome, and
-// the button that asks for the call again. A few words describe what each button does, and its confirmation dialog says
-// more.
+// findings draws the blocks that people need to report an unknown outcome: where to look, the buttons that report the
+// outcome, and the button that asks for the call again. A few words describe the effect of each button, and its
+// confirmation dialog says more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
 	does := func(label, words string) *RichText { return new(RichText).Strong(label).Say(" " + words) }
@@ -275,8 +275,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// earlier returns a warning for the card of a retry: the call may have taken effect already. It includes what has been
-// reported about the earlier run.
+// earlier returns a warning for the card of a retry: the call may have taken effect already. The warning includes the
+// reports about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {
@@ -307,7 +307,7 @@ func twice(r approvers.Request) string {
 	return "It may have happened already: if it did, it happens a second time."
 }
 
-// earlierLink returns the address of the question about the earlier run. It prefers the question with the same
+// earlierLink returns the address of the question about the earlier run. earlierLink prefers the question with the same
 // recipient as this card, then a question in a channel, then the question in the thread.
 func (v View) earlierLink() string {
 	link := ""

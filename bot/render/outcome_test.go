@@ -35,7 +35,8 @@ func laterRefund() approvers.Request {
 	return r
 }
 
-// The question about an unknown outcome says why it is unknown, until when the agent waits, and what people can do.
+// The question about an unknown outcome says why the outcome is unknown, until when the agent waits, and what people
+// can do.
 func TestUnknownOutcomes(t *testing.T) {
 	loss := func(l approvers.Loss) func(*view.Model) {
 		return func(s *view.Model) { s.Execution.Loss = l }
@@ -119,7 +120,8 @@ func TestUnknownWaitsFor(t *testing.T) {
 	}
 }
 
-// While people are asked whether a call happened, neither the thread's step nor its status says that the call runs.
+// While people are asked whether a call happened, the step and the status in the thread do not say that the call is
+// running.
 func TestUnknownIsNotRunning(t *testing.T) {
 	s := unknownView()
 	s.Message.Kind, s.Message.Ref, s.Message.Step = store.OutboxStep, "turn_1", 1
@@ -190,7 +192,7 @@ func TestLargestUnknown(t *testing.T) {
 	drawn(t, s)
 }
 
-// A tool may answer anything. The layout contains all of it, or the answer is shown unchanged.
+// A tool may return any text. The layout contains the whole text, or the text is shown unchanged.
 func TestResultTextDropsNothing(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"refund_id":"RFD-9","ok":true}`:          "refund_id: RFD-9\nok:        true",

@@ -11,7 +11,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// paused returns the note that everything is paused: by whom, since when and why. It is empty if nothing is paused.
+// paused returns the note that says by whom, since when and why everything is paused. The note is empty if nothing is
+// paused.
 func (v View) paused() *RichText {
 	if !v.Pause.On {
 		return new(RichText)
@@ -49,7 +50,8 @@ func (v View) startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }
 
-// standstill draws the notice in a conversation that a pause delays its messages, or that the pause is over.
+// standstill draws the notice in a conversation. The notice says that a pause delays the messages, or that the pause is
+// over.
 func (v View) standstill() *BlockBuilder {
 	p := new(BlockBuilder)
 	if !v.Pause.On {
@@ -64,7 +66,7 @@ func (v View) standstill() *BlockBuilder {
 	return p
 }
 
-// pause draws the message that a pause has begun or ended. It goes to the people who may end the pause.
+// pause draws the message that a pause has begun or ended. The message goes to the people who may end the pause.
 func (v View) pause() *BlockBuilder {
 	p := new(BlockBuilder)
 	switch {
@@ -84,7 +86,7 @@ func (v View) pause() *BlockBuilder {
 	return p
 }
 
-// stops lists what a pause would stop now.
+// stops lists the work that a pause would stop now.
 func stops(s view.PauseImpact) string {
 	var parts []string
 	for _, what := range []struct {
@@ -105,7 +107,7 @@ func stops(s view.PauseImpact) string {
 	return "Now " + strings.Join(parts, ", ") + "."
 }
 
-// PauseImpact asks for confirmation of a pause, and says what it would stop.
+// PauseImpact asks for confirmation of a pause, and says which work the pause would stop.
 func PauseImpact(s view.PauseImpact, reason string) *BlockBuilder {
 	p := new(BlockBuilder)
 	sum := stops(s)

@@ -6,8 +6,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. They were
-// measured in the demo workspace, where TestCardsFit also checks the cards.
+// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. The sizes
+// were measured in the demo workspace, where TestCardsFit also checks the cards.
 const (
 	maxPhoneHeight = 720
 
@@ -69,7 +69,7 @@ func rowsOf(text string, columns int) (n int) {
 	return n
 }
 
-// partsText returns the text of rich text elements, about as long as people see it.
+// partsText returns the text of rich text elements. The length of this text is about the length that people see.
 func partsText(parts []slack.RichTextSectionElement) string {
 	var b strings.Builder
 	for _, part := range parts {

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// question draws an approver's question to the requesters, and its answer once there is one.
+// question draws an approver's question to the requesters. After the question was answered, it also draws the answer.
 func (v View) question() *BlockBuilder {
 	r := *v.Request
 	q := r.Remark(v.Message.Step)

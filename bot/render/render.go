@@ -37,7 +37,7 @@ type Rendered struct {
 	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
 }
 
-// Draw renders an outbox message. It is pure: the same view gives the same messages.
+// Draw renders an outbox message. Draw is pure: the same view gives the same messages.
 func Draw(plain View) (Rendered, []byte, error) {
 	var err error
 	if plain.print, err = plain.fingerprint(); err != nil {
@@ -62,8 +62,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with m in place of one of its Slack messages. whole says whether m shows everything;
-// if not, nothing can be approved from the outbox message.
+// With returns the outbox message with m in place of one of its Slack messages. whole says whether m shows everything.
+// If whole is false, nothing can be approved from the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -189,9 +189,9 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. Whether it says that a call can't be undone depends on the
-// risk level in the policy, never on a claim of the tool's source. It never says that a call can be undone, because
-// nobody declares that.
+// riskWords describes a risk in words, with a coloured sign. The words say that a call can't be undone only if the
+// policy's risk level says so; claims of the tool's source don't count. The words never say that a call can be undone,
+// because no declaration says so.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {
@@ -204,8 +204,8 @@ func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	return sign, strings.ToUpper(r.String()[:1]) + r.String()[1:] + " risk" + undo
 }
 
-// canBeUndone reports whether a call can be undone according to its risk level in the policy. It is true for a call
-// that only reads, which leaves nothing to undo.
+// canBeUndone reports whether a call can be undone according to its risk level in the policy. canBeUndone returns true
+// for a call that only reads, because such a call leaves nothing to undo.
 func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }

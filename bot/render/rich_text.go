@@ -10,8 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// RichText is a text in two equivalent forms: rich text for the message, in which everything is literal, and mrkdwn for
-// the message's text, which screen readers and notifications use.
+// RichText is a text in two equivalent forms. The first form is rich text for the message, in which everything is
+// literal. The second form is mrkdwn for the message's text, which screen readers and notifications use.
 type RichText struct {
 	parts []slack.RichTextSectionElement
 	plain strings.Builder
@@ -19,7 +19,7 @@ type RichText struct {
 
 func Say(s string) *RichText { return new(RichText).Say(s) }
 
-// Say adds text unchanged. Text from others must have passed through Visible.
+// Say adds text unchanged. Text of people, models and tools must have passed through Visible.
 func (p *RichText) Say(s string) *RichText { return p.styled(s, nil) }
 
 func (p *RichText) Strong(s string) *RichText {
@@ -57,8 +57,8 @@ func (p *RichText) styled(s string, style *slack.RichTextSectionTextStyle) *Rich
 	return p
 }
 
-// Person names a person by their Slack account if they have one. People can choose their names freely, but not their
-// accounts.
+// Person names a person by the Slack account, if the person has one. People can choose their names freely, but not
+// their accounts.
 func (p *RichText) Person(id approvers.PersonID, called string) *RichText {
 	user := id.User()
 	if !slackUser(user) {
@@ -102,7 +102,7 @@ func (p *RichText) At(t time.Time, format string) *RichText {
 	return p
 }
 
-// link adds a link of the bot. Links that others wrote stay text.
+// link adds a link of the bot itself. A link in the text of a person, a model or a tool stays plain text.
 func (p *RichText) link(url, words string) *RichText {
 	if url == "" {
 		return p.Say(words)

@@ -73,7 +73,7 @@ func (v View) running(c view.Call) *RichText {
 }
 
 // RedrawProgress draws the recorded version of an outbox message with new progress of its runs. The buttons name the
-// recorded version. Its second result is false if the state has changed since that version.
+// recorded version. The second result is false if the state has changed since that version.
 func RedrawProgress(v View, say map[string]RunProgress) (Rendered, bool, error) {
 	v.Progress = nil
 	v.Message.Posts--

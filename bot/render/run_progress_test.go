@@ -45,8 +45,8 @@ func TestStepWithProgress(t *testing.T) {
 	}
 }
 
-// A drawing with progress, between two recorded versions, has the buttons of the version before it. Nothing is drawn
-// after the state has changed.
+// Progress is drawn between two recorded versions of a message. Such a drawing has the buttons of the last recorded
+// version. No progress is drawn after the state has changed.
 func TestProgressKeepsTheButtons(t *testing.T) {
 	s, says := runningStep()
 	_, recorded, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL})

@@ -17,7 +17,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// spoil lists hostile text parts: they hide, reverse, mention, link, format, and imitate other text.
+// spoil lists hostile parts of texts. Such parts hide or reverse text, mention people, link, format, or imitate other
+// text.
 var spoil = []string{
 	"refund", "49.99", "ORD-123", " ", " ", "\n", "\r\n", "\t", "\x00", "\x1b[31m", "\u0085", "\u2028", "\u202e", "\u2066", "\u2069", "\u200b", "\u200d", "\u200f", "\ufeff", "\u00ad", "\u034f", "\u3164", "\u2800",
 	"\ufe0f", "\ufe00", "\U000E0100", "\U000E0041", "\U000E007F", "\ue000", "\U0010FFFF", "\uFFFD", "👩\u200d💻", "❤\ufe0f", "1\ufe0f\u20e3", "e\u0301", "e\u0301\u0301\u0301\u0301\u0301", "界", "ف", "pаypal", "ＯＲＤ", "𝐩𝐚𝐲",
@@ -85,7 +86,7 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 }
 
 // readTexts collects all visible strings of a message or view, and separately those in preformatted blocks. mrkdwn
-// reports whether any of them uses mrkdwn.
+// reports whether any of the strings uses mrkdwn.
 func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	switch v := v.(type) {
 	case []any:
@@ -115,7 +116,8 @@ func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 // own workspace.
 var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
 
-// rawHidden returns a character that is invisible or changes others. Its rule is independent of Visible's.
+// rawHidden returns a character that is invisible or changes other characters. The rule for this is independent of
+// Visible's.
 func rawHidden(s string) (rune, bool) {
 	for _, r := range s {
 		switch {
@@ -200,8 +202,8 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	return whole, ""
 }
 
-// For any text of a model or a person, people see what is signed and what would run. Nothing is hidden, and nothing is
-// cut without a note. COUNTERSIGN_INPUTS=1000000 makes the test long.
+// For any text of a model or a person, people see what is signed and what would run. No text is hidden, and no text is
+// cut without a note. COUNTERSIGN_INPUTS=1000000 selects the long form of the test.
 func TestShownIsSigned(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
 	seed := testkit.Seed(t)

@@ -11,8 +11,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// A workspace or a client may not support all kinds of blocks that the bot uses. If Slack refuses a message, it is
-// therefore sent again in a simpler form, with the same content, and with its buttons as long as Slack accepts buttons.
+// A workspace or a client may not support all kinds of blocks that the bot uses. Therefore, if Slack refuses a message,
+// the bot sends it again in a simpler form. The simpler form has the same content, and keeps its buttons as long as
+// Slack accepts buttons.
 
 // Simplicity says how much of a message's design is left out.
 type Simplicity int
@@ -35,7 +36,8 @@ var (
 func IsUsualKind(kind string) bool { return slices.Contains(usualKinds, kind) }
 
 // Simplify returns a message in a simpler form, without the kinds of blocks for which refused returns true. With
-// AsDrawn, only these are left out. whole reports whether the blocks still have every text and button of the message.
+// AsDrawn, only these kinds of blocks are left out. whole reports whether the blocks still have every text and button
+// of the message.
 func Simplify(m Message, form Simplicity, refused func(kind string) bool) (simpler Message, whole bool) {
 	if form == TextOnly {
 		return textOnly(m), false
@@ -68,8 +70,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. It is followed by one of the other texts,
-// which says what people can do instead.
+// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows. The text
+// says what people can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
@@ -86,8 +88,8 @@ func textOnly(m Message) Message {
 	return Message{Text: text + insteadOfButtons(m.Blocks)}
 }
 
-// insteadOfButtons returns what people can do without the buttons of some blocks. It is empty if there is nothing to
-// do.
+// insteadOfButtons returns a text that says what people can do without the buttons of some blocks. The text is empty if
+// there is nothing to do.
 func insteadOfButtons(blocks []slack.Block) string {
 	var choices []string
 	instead := ""
@@ -129,7 +131,7 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block or, if that is not possible, its text. It returns false if neither is possible.
+// add adds a block or, if that is not possible, its text. The function returns false if neither is possible.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -171,7 +173,7 @@ func (s *simplifier) add(b slack.Block) bool {
 // maxSection is the number of characters that Slack accepts in the text of a section.
 const maxSection = 3000
 
-// chunks cuts a text into parts of at most the given number of characters. It leaves nothing out.
+// chunks cuts a text into parts of at most the given number of characters. The function leaves nothing out.
 func chunks(text string, most int) (parts []string) {
 	for utf8.RuneCountInString(text) > most {
 		runes := []rune(text)
@@ -206,7 +208,7 @@ func blockText(v any) string {
 }
 
 // elementText returns the text of an element of a kind whose text is more than the joined texts of its parts. For other
-// kinds its second result is false.
+// kinds of elements, the second result is false.
 func elementText(kind string, v map[string]any) (string, bool) {
 	word := func(key string) string { s, _ := v[key].(string); return s }
 	switch kind {

@@ -16,8 +16,8 @@ import (
 
 func none(string) bool { return false }
 
-// Every message with a golden file has simpler forms that Slack accepts. They contain all of its text, and all of its
-// buttons except in the form without blocks.
+// Every message with a golden file has simpler forms that Slack accepts. Each form contains all of the message's text.
+// Except for the form without blocks, each form also contains all buttons.
 func TestSimplify(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
@@ -126,7 +126,7 @@ func leaves(v any) (texts, buttons []string) {
 	return texts, buttons
 }
 
-// A message without its buttons says what people can do instead, and names what they can choose from.
+// If a message is shown without its buttons, it says what people can do instead, and names the choices.
 func TestInsteadOfButtons(t *testing.T) {
 	for _, c := range []struct {
 		acts []string
@@ -156,7 +156,7 @@ func TestInsteadOfButtons(t *testing.T) {
 	}
 }
 
-// Kinds of blocks that Slack is known to refuse are left out, and nothing else is changed.
+// If Slack is known to refuse a kind of block, blocks of this kind are left out. Nothing else is changed.
 func TestSimplifyRefusedKinds(t *testing.T) {
 	table := slack.NewTableBlock("").AddRow(slack.NewTableRawTextCell("cell"))
 	m := Message{Text: "words\nButtons: Go", Blocks: []slack.Block{

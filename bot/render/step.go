@@ -59,7 +59,7 @@ func waits(c view.Call) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
 }
 
-// cardLink returns the address of the card in a channel. Cards in direct messages are accessible only to their owners.
+// cardLink returns the address of the card in a channel. A card in a direct message is accessible only to its owner.
 func (v View) cardLink(c view.Call) string {
 	for _, card := range c.Cards {
 		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, store.ToChannel) {
@@ -151,7 +151,7 @@ func shortReason(c view.Call, reason string) string {
 	return Clip(OneLine(maskSecrets(reason, []byte(c.Call.Args), c.Call.Secrets)), maxCallText)
 }
 
-// report returns a person's report about a call. The text is the person's, not the tool's.
+// report returns a person's report about a call. The text comes from the person, and not from the tool.
 func (v View) report(c view.Call) (string, *RichText) {
 	sign := "✅"
 	if c.Execution.State == approvers.ExecutionFailed {
@@ -208,11 +208,11 @@ func briefly(args string, secrets []string) string {
 }
 
 // This file draws tool calls as Slack's tasks: one as a card, several as a plan. A task's status is only an icon, and
-// Slack may collapse its details. Therefore the title names the people for whom a call waits, and the decisions are
-// shown below the tasks, with the buttons.
+// Slack may collapse its details. Therefore the title names the people for whom a call waits. The decisions are shown
+// below the tasks, with the buttons.
 
-// tasks draws calls in order, each with its state. If there are many, only the first ones are shown in full, and those
-// that do not fit are only counted.
+// tasks draws calls in order, each with its state. If there are many calls, only the first ones are shown in full.
+// Calls that do not fit are only counted.
 func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 	many, numbered := len(calls) > MaxStepCalls, decidedOn(calls) > 1
 	var cards []*slack.TaskCardBlock
@@ -278,7 +278,8 @@ func taskStatus(c view.Call) slack.TaskCardStatus {
 	return slack.TaskCardStatusError
 }
 
-// planTitle returns the title of a plan: how many of the step's calls are done, and how many wait for people.
+// planTitle returns the title of a plan. The title says how many of the step's calls are done, and how many wait for
+// people.
 func planTitle(calls []view.Call) string {
 	over, ran := 0, 0
 	for _, c := range calls {
@@ -334,8 +335,9 @@ func decidedOn(calls []view.Call) (n int) {
 	return n
 }
 
-// callStates adds the state of each call that needs or needed a decision, numbered if there are several, with buttons
-// for the waiting ones. If there are many, it shows only the first ones, and a form lists the other calls that wait.
+// callStates adds the state of each call that needs or needed a decision. Several states are numbered. Waiting calls
+// have buttons. If there are many calls, callStates shows only the first ones, and a form lists the other waiting
+// calls.
 func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {

@@ -11,8 +11,8 @@ import (
 	"countersign/bot/bottest"
 )
 
-// The text for screen readers names the available actions, repeats every heading, and describes every picture. This is
-// checked for every golden file.
+// The text for screen readers names the available actions, repeats every heading, and describes every picture. The test
+// checks this for every golden file.
 func TestTextTellsTheStory(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil {
@@ -56,7 +56,8 @@ func TestTextTellsTheStory(t *testing.T) {
 	}
 }
 
-// A card's text says what, how much, who asked, who decides, until when, what happens otherwise, and what to do.
+// A card's text says what the call does, how much, who asked, who decides, until when, what happens if nobody decides,
+// and what to do.
 func TestCardTellsTheStory(t *testing.T) {
 	text := drawn(t, bottest.ViewModel(bottest.Request(bottest.RefundArgs))).Messages[0].Text
 	for question, answer := range map[string]string{

@@ -9,7 +9,8 @@ import (
 
 const maxStatus = 120 // characters of a thread status; our own limit
 
-// Status describes in a few words what a turn is doing. It returns "" if the turn is over or nothing is under way.
+// Status describes in a few words what a turn is doing. Status returns "" if the turn has ended or no work is in
+// progress.
 func (v View) Status() string {
 	switch {
 	case v.Turn.Ended():

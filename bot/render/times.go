@@ -48,10 +48,10 @@ func deadlineFormat(r approvers.Request) string {
 }
 
 // maxClock decides how a deadline is shown. If the deadline is less than maxClock after the request was made, only the
-// time of day is shown; otherwise the day is shown, too.
+// time of day is shown. Otherwise the day is also shown.
 const maxClock = 8 * time.Hour
 
-// unless returns the condition that must be met before a deadline to avoid what it causes.
+// unless returns the condition that must be met before a deadline to avoid its effect.
 func unless(r approvers.Request) string {
 	switch need := r.CurrentStage().Quorum - r.At(r.Stage); {
 	case r.At(r.Stage) == 0:
@@ -62,8 +62,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in one unit, rounded. The unit is the largest that fits at least three times into the
-// duration, or divides it without a remainder.
+// roughly formats a duration in one unit, rounded. roughly uses the largest unit that fits at least three times into
+// the duration, or that divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
@@ -116,8 +116,8 @@ func (v View) lead(r approvers.Request) string {
 	return v.title(told.Lead.Name) + " is asked too"
 }
 
-// standsStill returns the note that the clock is stopped, because all approvers are outside their working hours.
-// Otherwise it returns nothing.
+// If all approvers are outside their working hours, standsStill returns the note that the clock is stopped. Otherwise
+// standsStill returns no note.
 func (v View) standsStill(r approvers.Request) *RichText {
 	var first approvers.Role
 	var opens time.Time

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// otherwiseOf returns a card's text about what happens if nobody acts.
+// otherwiseOf returns the part of a card's text that says what happens if nobody decides.
 func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.Request) string {
 	t.Helper()
 	s := bottest.ViewModel(r)
@@ -103,7 +103,7 @@ func TestHoursInWords(t *testing.T) {
 	}
 }
 
-// A request from before stage times were stored has waited since its creation, not since the zero time.
+// Old requests have no stored stage time. Such a request has waited since its creation, and not since the zero time.
 func TestAReminderOfAnOldRequest(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	r.StageAt = time.Time{}

@@ -8,7 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// A tool preview is text from others. It is shown below the policy's own sentence, quoted and with the tool's name.
+// A tool preview is untrusted text of the tool. The preview is shown below the policy's own sentence, quoted and with
+// the tool's name.
 
 // says returns the words before a preview, which name the tool that made it.
 func says(f approvers.ToolPreview) *RichText {
@@ -26,8 +27,9 @@ func saidAbove(r approvers.Request) bool {
 	return r.ToolPreview.Cut == 0 && (r.Preview == r.ToolPreview.Text || r.Preview == r.ToolPreview.By+" says: "+r.ToolPreview.Text)
 }
 
-// toolPreviewLine returns one line about a tool preview: what it says, or that it is being made. If most is less than
-// MaxNote, the text is cut to most characters. The line is empty if another part of the card shows the preview.
+// toolPreviewLine returns one line about a tool preview. The line has the preview's text, or says that the preview is
+// being made. If most is less than MaxNote, the text is cut to most characters. The line is empty if another part of
+// the card shows the preview.
 func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {
@@ -57,8 +59,8 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	return new(RichText)
 }
 
-// previewSaysNo returns a sentence saying that, according to its preview, the call would not succeed, and why. It
-// returns nothing if the preview does not say that.
+// If the preview says that the call would not succeed, previewSaysNo returns a sentence that says so and gives the
+// reason. Otherwise previewSaysNo returns no sentence.
 func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
@@ -66,12 +68,12 @@ func previewSaysNo(r approvers.Request) string {
 	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
-// currentMembers are the possible names of the preview's member that has, by argument, the current values that the call
-// would replace.
+// currentMembers lists the possible names of a member of the preview. That member has the current values that the call
+// would replace, by argument.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
 // currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
-// It leaves out the values of masked arguments.
+// currentValues leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}
 	f := r.ToolPreview
@@ -93,8 +95,8 @@ func currentValues(r approvers.Request) map[string]string {
 	return out
 }
 
-// previewFault returns the reason why the policy's or the tool's preview could not be made. It is empty if nothing
-// failed.
+// previewFault returns the reason why the policy's or the tool's preview could not be made. The reason is empty if
+// nothing failed.
 func previewFault(r approvers.Request) string {
 	switch f := r.ToolPreview; {
 	case r.PreviewFault != "":
@@ -119,7 +121,8 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	return Clip(text, MaxNote), more || f.Cut > 0 || Width(text) > MaxNote
 }
 
-// othersIn lays out a preview on one line, without the current values, which are shown beside the arguments.
+// othersIn lays out a preview on one line. othersIn leaves out the current values, because they are shown beside the
+// arguments.
 func othersIn(said string) (text string, current bool) {
 	change := map[string][]byte{}
 	for _, m := range spans([]byte(said)) {
@@ -137,7 +140,7 @@ func othersIn(said string) (text string, current bool) {
 	return onOneLine(rest, nil), true
 }
 
-// toolPreviewText lays out a preview: a JSON object like arguments, anything else unchanged.
+// toolPreviewText lays out a preview. A JSON object is laid out like arguments; any other text stays unchanged.
 func toolPreviewText(f approvers.ToolPreview) string {
 	text := ArgumentText([]byte(f.Text))
 	if f.Cut > 0 {

@@ -15,9 +15,9 @@ import (
 // maxTyped is the maximum length of a value that a person must type.
 const maxTyped = 40
 
-// typedValue chooses the value to be typed. It is the value that says most about the call, so that the person has to
-// read it. It prefers an amount; then the recipient; then the subject; then a value that the preview shows; then any
-// other number or word. If there is none, it is the tool's name.
+// typedValue chooses the value to be typed. This is the value that says most about the call, so that the person has to
+// read it. typedValue prefers an amount; then the recipient; then the subject; then a value that the preview shows;
+// then any other number or word. If there is no such value, typedValue chooses the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)
@@ -64,8 +64,8 @@ func calledLike(member string, words ...string) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(words, strings.ToLower(part)) })
 }
 
-// typeable returns a value that a person can be asked to type. It returns "" for a value that is too long, contains
-// spaces or invisible characters, or can be guessed.
+// typeable returns a value that a person can be asked to type. If a value is too long, contains spaces or invisible
+// characters, or can be guessed, it returns "".
 func typeable(raw []byte) (value string, number bool) {
 	v := string(raw)
 	if plainNumber.MatchString(v) {
@@ -94,7 +94,7 @@ func sameNumber(a, b string) bool {
 	return ok && ok2 && x.Cmp(y) == 0
 }
 
-// TypedForm asks an approver to type one of the call's values, and says why. This prevents approval out of habit.
+// TypedForm asks an approver to type one of the call's values, and says why. Typing prevents approval out of habit.
 func TypedForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
@@ -127,8 +127,8 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping returns the card's note, which says that approval requires a typed value, and why. It is empty if no
-// value is required.
+// wantsTyping returns the note on a card that says that approval requires a typed value, and why. If no value is
+// required, the note is empty.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// refusals has words for Slack's reasons for refusing a message: words for people, and mend for the operator. An entry
-// applies if the cause contains its code.
+// refusals has texts about Slack's reasons for refusing a message. words is the text for people, and mend is the text
+// for the operator. An entry applies if the cause contains the entry's code.
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
@@ -38,7 +38,7 @@ func MendRefusal(cause string) string {
 }
 
 // unreached tells the requesters that nobody can see the card of their request, who was notified instead, and that the
-// bot tries again. It returns nothing for a request that people can see.
+// bot tries again. The function returns nothing for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

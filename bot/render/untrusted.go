@@ -12,7 +12,7 @@ import (
 	"countersign/internal/visible"
 )
 
-// All text from others passes through this file on its way to Slack.
+// All text of people, models and tools passes through this file on its way to Slack.
 
 // Visible shows invisible and direction-changing characters as ⟨…⟩. Line feeds stay.
 func Visible(s string) string { return visible.Text(s) }
@@ -32,7 +32,7 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:keep]) + fmt.Sprintf(" … (cut: %d more characters)", total-keep)
 }
 
-// clipMarked is Clip for mrkdwn: it does not cut in the middle of a mention, a date, a link or an escape.
+// clipMarked is Clip for mrkdwn. clipMarked does not cut in the middle of a mention, a date, a link or an escape.
 func clipMarked(s string, n int) string {
 	total := utf8.RuneCountInString(s)
 	if total <= n {
@@ -48,8 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// short cuts a name and appends "…". It is used instead of Clip, whose note about the cut would be longer than the
-// name.
+// short cuts a name and appends "…". The function is used instead of Clip, whose note about the cut would be longer
+// than the name.
 func short(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -65,8 +65,8 @@ func Name(s string) string {
 	return s
 }
 
-// Escape escapes text for mrkdwn, where it could otherwise mention people or make links. In mrkdwn, stars, backticks
-// and underscores can't be escaped, but they only change the style.
+// Escape escapes text for mrkdwn. Unescaped text could mention people or make links. In mrkdwn, stars, backticks and
+// underscores can't be escaped, but they only change the style.
 func Escape(s string) string {
 	return mrkdwnEscapes.Replace(s)
 }
@@ -103,7 +103,7 @@ func countHidden(s string) int {
 	return did.Unseen + did.Runs + did.Brackets + did.Piled
 }
 
-// lookalikes are alphabets with letters that are easily confused with each other.
+// lookalikes lists alphabets with letters that are easily confused with each other.
 var lookalikes = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic}
 
 // mixedWords returns at most five words, addresses and links that mix lookalike alphabets or use styled letters.
@@ -126,12 +126,13 @@ func mixedWords(s string) []string {
 	return out
 }
 
-// twins are letters of other alphabets that look like Latin ones.
+// twins has letters of other alphabets that look like Latin letters.
 const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚԜ" + "οραικνυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 
-// disguised returns a test for words of at least two letters, all of them Cyrillic or Greek letters that look Latin,
-// such as раураӏ. Such words are normal in a Russian or Greek text. The test therefore finds none if s is such a text:
-// if it has more words with Cyrillic or Greek letters that don't look Latin than Latin words.
+// disguised returns a test for words of at least two letters. The test finds a word if all of its letters are Cyrillic
+// or Greek letters that look Latin, such as раураӏ. Such words are normal in a Russian or Greek text, so the test finds
+// no words in such a text. The text s counts as Russian or Greek if more of its words have Cyrillic or Greek letters
+// that don't look Latin than are Latin words.
 func disguised(s string) func(word string) bool {
 	own := func(r rune) bool {
 		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)

@@ -34,7 +34,8 @@ func UploadOf(vm view.Model) Upload {
 	return u
 }
 
-// Body returns what is recorded about an upload, without the file's bytes, which are stored with the run.
+// Body returns the recorded facts about an upload. Body leaves out the file's bytes, because they are stored with the
+// run.
 func (u Upload) Body() ([]byte, error) {
 	raw, err := json.Marshal(map[string]any{"text": u.Comment, "file": u.Title, "bytes": len(u.Data)})
 	if err != nil {
@@ -53,7 +54,8 @@ func slackName(s string) string {
 	}, s)
 }
 
-// attachment draws a note that names a file that a run returned. It is used if Slack does not accept the file itself.
+// attachment draws a note that names a file that a run returned. The function is used if Slack does not accept the file
+// itself.
 func (v View) attachment() *BlockBuilder {
 	p := new(BlockBuilder)
 	f := v.File

@@ -14,7 +14,7 @@ import (
 )
 
 // circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Any other call would fail
-// without an answer, and it would have to be found out later whether the call had an effect.
+// without an answer, and the bot would have to find out later whether the call had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -41,7 +41,7 @@ const (
 // errDown says that a call was not made because Slack does not answer.
 var errDown = errors.New("Slack does not answer")
 
-// made returns nil if a call may be made now, or else an error with the time of the next try.
+// made returns nil if a call may be made now. Otherwise made returns an error with the time of the next try.
 func (c *circuitBreaker) made(ctx context.Context) error {
 	c.mu.Lock()
 	down, watched, wait := c.down, c.watched, time.Until(c.next)
@@ -55,7 +55,7 @@ func (c *circuitBreaker) made(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// look probes Slack, unless a probe is under way or the next one is not due.
+// look probes Slack, unless a probe is in progress or the next probe is not due.
 func (c *circuitBreaker) look(ctx context.Context) error {
 	c.mu.Lock()
 	if c.probing || !c.down || time.Until(c.next) > 0 {
@@ -122,7 +122,7 @@ func (c *circuitBreaker) state() error {
 	return fmt.Errorf("%w since %s: %w", errDown, c.since.UTC().Format(time.RFC3339), c.cause)
 }
 
-// worth reports whether calls may succeed: Slack answers, or a probe is due.
+// worth reports whether calls may succeed. The result is true if Slack answers, or if a probe is due.
 func (c *circuitBreaker) worth() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +159,8 @@ var (
 	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
 )
 
-// failureIn returns why a response is not a usable answer, or nil. The response can still be read from its start.
+// failureIn returns the reason why a response is not a usable answer, or nil. Afterwards, the response can still be
+// read from its start.
 func failureIn(resp *http.Response) error {
 	if resp.StatusCode >= http.StatusInternalServerError {
 		return errors.New(resp.Status)

@@ -131,7 +131,8 @@ func TestSlackIsUp(t *testing.T) {
 	})
 }
 
-// Calls that the bot ends itself are not an outage, whatever the cause: a replica that loses its work has many under way.
+// Calls that the bot itself cancels do not count as an outage. For example, a replica that loses its work cancels many
+// calls.
 func TestEndedCallsAreNoOutage(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
@@ -158,7 +159,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	}
 }
 
-// Without Watch the callers probe, one at a time.
+// Without Watch, the callers themselves test whether Slack answers, one caller at a time.
 func TestSlackIsDownUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

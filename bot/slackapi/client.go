@@ -16,8 +16,9 @@ type Options struct {
 	AppToken string       // xapp-…, for Socket Mode
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
-	// Share returns the number of processes that share Slack's limits, and since when this one hears what the others Tell;
-	// zero: it hears nothing. Nil: there is one process.
+	// Share returns the number of processes that share Slack's limits. Share also returns the time since which this
+	// process receives the messages of the other processes (Tell). If this process receives no messages, the time is
+	// zero. If Share is nil, there is only one process.
 	Share     func() (processes int, hears time.Time)
 	Tell      func(Told) // tells the other processes something; may be nil
 	Unlimited bool       // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
@@ -27,7 +28,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Client calls Slack's Web API within its limits. It is safe for concurrent use.
+// Client calls Slack's Web API within its limits. Client is safe for concurrent use.
 type Client struct {
 	*slack.Client
 	limiter *rateLimiter
@@ -36,7 +37,7 @@ type Client struct {
 	made    Options // with the tokens that slack.Client has
 }
 
-// New makes a client. It makes no call.
+// New makes a client. New makes no call.
 func New(o Options) *Client {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Timeout: 20 * time.Second}
@@ -71,7 +72,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// SetTokens replaces the tokens of all later calls. An empty token stays as it is.
+// SetTokens replaces the tokens of all later calls. An empty argument leaves that token unchanged.
 func (c *Client) SetTokens(bot, app string) {
 	replacements := map[string]string{c.made.BotToken: bot, c.made.AppToken: app}
 	delete(replacements, "") // a call without a token
@@ -81,19 +82,21 @@ func (c *Client) SetTokens(bot, app string) {
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
-// Worth reports whether a call may succeed now: Slack answers, or it is time to test whether it does.
+// Worth reports whether a call may succeed now. The result is true if Slack answers, or if it is time to test whether
+// Slack answers again.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
 // Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
 
-// Hear takes what another process told, which shares Slack's limits.
+// Hear handles a message (Told) from another process that shares Slack's limits.
 func (c *Client) Hear(t Told) { c.limiter.hear(t) }
 
-// UpdatesScarce reports whether chat.update's rate limit is nearly reached, so that alternatives should be used.
+// UpdatesScarce reports whether the rate limit of chat.update is nearly reached. If so, the caller should use
+// alternatives to chat.update.
 func (c *Client) UpdatesScarce() bool { return c.limiter.scarce() }
 
-// Sleep waits for a duration. If ctx ends first, it returns the context's error.
+// Sleep waits for a duration. If ctx ends first, Sleep returns the context's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

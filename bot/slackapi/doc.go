@@ -7,10 +7,10 @@
 //     with WithCallPriority.
 //   - The circuit breaker stops calls while Slack does not answer, and tests whether it answers again.
 //
-// A call that can't be made now or within a second fails immediately, with an error that has the time of the next try
-// (RetryDelay). The package queues no calls and repeats none: the caller decides about that. IsNotSent tells the caller
-// whether a failed call certainly had no effect.
+// If a call can't be made within a second, it fails immediately. The error has the time of the next try (RetryDelay).
+// The package does not queue or repeat calls; the caller decides about that. IsNotSent tells the caller whether a
+// failed call certainly had no effect.
 //
-// The package does not know requests, policies or the store. It must not log or return a token: errors quote Slack's
-// answers, and pass through internal/redact before they are logged or stored.
+// The package does not know requests, policies or the store. The package must not log or return a token. Errors quote
+// Slack's answers, so they pass through internal/redact before they are logged or stored.
 package slackapi

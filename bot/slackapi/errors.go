@@ -8,8 +8,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ErrorCode returns Slack's code in an error, such as channel_not_found. It is empty for errors that are not an answer
-// from Slack.
+// ErrorCode returns Slack's code in an error, such as channel_not_found. The code is empty for errors that are not an
+// answer from Slack.
 func ErrorCode(err error) string {
 	var answer slack.SlackErrorResponse
 	if errors.As(err, &answer) {
@@ -18,8 +18,8 @@ func ErrorCode(err error) string {
 	return ""
 }
 
-// ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. It
-// has the form of Slack's errors, so that the message counts as unreachable.
+// ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. The
+// error has the form of Slack's errors, so that the message counts as unreachable.
 var ErrSharedChannel = slack.SlackErrorResponse{Err: "shared_channel"}
 
 // IsTokenRefusal reports whether a code says that Slack refuses a token permanently.
@@ -63,7 +63,8 @@ func IsMessageLost(code string) bool {
 // effect.
 func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 
-// IsNotSent reports whether an error proves that a call had no effect: it was not made, or Slack refused it.
+// IsNotSent reports whether an error proves that a call had no effect. Such a call was not made, or Slack refused the
+// call.
 func IsNotSent(err error) bool {
 	var limited *slack.RateLimitedError
 	var status slack.StatusCodeError
@@ -86,7 +87,7 @@ type putOffError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler reads it.
+// After returns how long to wait before the next try. The scheduler reads this delay.
 func (e putOffError) After() time.Duration { return e.wait }
 
 func (e putOffError) Unwrap() error { return e.error }
@@ -114,7 +115,7 @@ func WithDelay(err error) error {
 	return err
 }
 
-// RetryDelay returns how long to wait before the next try according to an error, or 0 if the error does not say.
+// RetryDelay returns the delay before the next try from an error. If the error has no delay, RetryDelay returns 0.
 func RetryDelay(err error) time.Duration {
 	var put putOffError
 	if errors.As(WithDelay(err), &put) {

@@ -7,7 +7,7 @@ import (
 )
 
 // quota counts calls against a limit. Each priority leaves a part of the limit to the higher priorities, so that
-// answers never use up what a card needs.
+// answers never use up the calls that cards need.
 type quota interface {
 	// wait returns how long a call must wait. Zero or less: it may be made now.
 	wait(now time.Time, p Priority) time.Duration
@@ -22,8 +22,8 @@ type quota interface {
 // sharing says which processes share Slack's limits.
 type sharing struct {
 	processes int
-	// told is set if this process knows the calls of the others, and counts them. Otherwise it uses only its part of each
-	// limit.
+	// told is set if this process knows the calls of the other processes and counts them. If told is not set, the
+	// process uses only its part of each limit.
 	told bool
 }
 
@@ -52,9 +52,10 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every)
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share divides the burst, because several processes may begin one at the same time. At least two calls are left. Of
-// these, the second is for PriorityFirst. The calls that were counted at one pace are paid back at the new one:
-// otherwise a process that learns of a change late would let its urgent calls wait behind another's answers.
+// share divides the burst among the processes, because several of them may begin a burst at the same time. A process
+// keeps at least two calls; the second of these is for PriorityFirst. share also converts the waiting time of the calls
+// that were already counted to the new rate. Otherwise, after a late change, urgent calls of one process could wait
+// behind answers of another process.
 func (b *bucket) share(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
@@ -74,7 +75,7 @@ type window struct {
 	kept  []time.Time // the time of each reservation, in order
 }
 
-// minute is slightly longer than a minute, because calls don't all take the same time to reach Slack.
+// minute is slightly longer than one minute, because some calls take longer than others to reach Slack.
 const minute = 61 * time.Second
 
 // allowed returns the number of calls per minute that a priority may use.
@@ -94,7 +95,7 @@ func (w *window) wait(now time.Time, p Priority) time.Duration {
 	return 0
 }
 
-// lastMinute drops the times that are more than a minute ago.
+// lastMinute drops the times that are older than a minute.
 func lastMinute(times []time.Time, now time.Time) []time.Time {
 	over := slices.IndexFunc(times, func(t time.Time) bool { return now.Sub(t) < minute })
 	if over < 0 {
@@ -103,8 +104,8 @@ func lastMinute(times []time.Time, now time.Time) []time.Time {
 	return slices.Delete(times, 0, over)
 }
 
-// room reports whether a call of a priority fits within the limit in addition to the reserved calls. A reservation
-// lasts a minute.
+// room reports whether the limit allows one more call of a priority besides the reserved calls. A reservation lasts a
+// minute.
 func (w *window) room(now time.Time, p Priority) bool {
 	w.calls, w.kept = lastMinute(w.calls, now), lastMinute(w.kept, now)
 	return len(w.calls)+len(w.kept) < w.allowed(p)
@@ -121,8 +122,9 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-// share divides the limit. If this process knows the calls of the others, it may use nearly the whole limit: it leaves
-// only some calls, for those that the others make at the same moment.
+// share divides the limit among the processes. If this process knows the calls of the other processes, it may use
+// nearly the whole limit. The function leaves only a few calls for the other processes, which may call at the same
+// moment.
 func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
@@ -135,19 +137,19 @@ func (w *window) spacing(p Priority) time.Duration { return minute / time.Durati
 // callLimit decides when calls of one kind may be made.
 type callLimit struct {
 	key   string                   // the method, and the channel for posts
-	meter quota                    // nil: no limit is known
+	meter quota                    // nil: the limit is unknown
 	until time.Time                // Slack asked the bot to make no call before this time
 	first time.Time                // until this time a call of PriorityFirst waits in another process
 	turns [priorities][2]time.Time // the last time assigned to a call that was put off, for first tries and for retries
 }
 
-// behind delays the calls of lower priorities after the time that Slack asked to wait, because Slack may then accept
-// only a single call.
+// behind is an additional delay for the calls of lower priorities after Slack has asked the bot to wait. Slack may then
+// accept only a single call, which must be the most urgent one.
 var behind = [priorities]time.Duration{
 	PriorityNormal: 50 * time.Millisecond, PriorityReply: 75 * time.Millisecond, PriorityLast: 100 * time.Millisecond, PriorityTransient: 150 * time.Millisecond,
 }
 
-// wait returns how long a call must wait. An urgent call only waits if Slack has asked for it.
+// wait returns how long a call must wait. An urgent call waits only if Slack has asked the bot to wait.
 func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	wait := p.until.Add(behind[e.Priority]).Sub(now)
 	if p.meter != nil && e.Priority != PriorityUrgent {
@@ -164,7 +166,8 @@ func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[e.Priority][0].After(now)
 }
 
-// turn assigns a time to a call that can't be made now. This time is after those of all calls that were put off before.
+// turn assigns a time to a call that can't be made now. The time is later than the times of all calls that were put off
+// before.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {
@@ -184,7 +187,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the limit can be dropped, because its state is not needed any more.
+// over reports whether the state of the limit is no longer needed, so that the limit can be dropped.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false
@@ -217,8 +220,8 @@ const (
 	postBurst = 4
 )
 
-// limits lists the calls per minute that Slack allows, by its published tiers. A method that is not listed is limited
-// only after Slack has refused a call of it.
+// limits lists the calls per minute that Slack allows, by its published tiers. For a method that is not listed, the bot
+// applies a limit only after Slack has refused a call.
 var limits = map[string]int{
 	posting:                        300, // "several hundred"
 	"chat.postEphemeral":           100,
@@ -243,8 +246,8 @@ var limits = map[string]int{
 	"assistant.threads.setStatus":  600,
 }
 
-// published returns the limit that Slack publishes for the key of a callLimit, not divided among processes. It returns
-// nil if Slack publishes none.
+// published returns Slack's published limit for the key of a callLimit. The result is the whole limit, before it is
+// divided among processes. The result is nil if Slack publishes no limit.
 func published(key string) quota {
 	method, _, channel := strings.Cut(key, " ")
 	if channel {

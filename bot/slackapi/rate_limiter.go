@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// rateLimiter is the transport of every call to Slack's Web API. It applies Slack's limits and lets urgent calls go
-// first. After Slack has refused a call because of a limit, no call of the same kind is made before the time that Slack
-// named. A call that would have to wait longer than patience is not made, but fails with the time of its next try. A
-// call within the limits passes unchanged.
+// rateLimiter is the transport of every call to Slack's Web API. rateLimiter applies Slack's limits and lets urgent
+// calls go first. After Slack has refused a call because of a limit, no call of the same kind is made before the time
+// that Slack named. If a call would have to wait longer than patience, it is not made: it fails with the time of its
+// next try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash
@@ -58,7 +58,7 @@ type Call struct {
 	Outcome CallOutcome
 }
 
-// CallOutcome is the way in which a call ended.
+// CallOutcome says how a call ended.
 type CallOutcome string
 
 // The outcomes of calls.
@@ -183,8 +183,8 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set if
-// the call counts against a limit.
+// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set
+// if the call counts against a limit.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,13 +220,13 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 	return wait, counted, nil
 }
 
-// redrawAgain is the delay before a message is tried again for which no update could be reserved.
+// If no update can be reserved for a message, redrawAgain is the delay before the message is tried again.
 const redrawAgain = 5 * time.Second
 
 // creating lists the methods that create messages which may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
-// scarce reports whether so many messages are being updated that alternatives to chat.update should be used.
+// scarce reports whether updates have nearly used up the limit of chat.update, so that alternatives should be used.
 func (l *rateLimiter) scarce() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,10 +234,11 @@ func (l *rateLimiter) scarce() bool {
 	return counted && !changes.room(time.Now(), PriorityTransient)
 }
 
-// maxLimits limits the number of callLimits in memory, of which each channel has one.
+// maxLimits limits the number of callLimits in memory. Each channel has one.
 const maxLimits = 1000
 
-// limitsOf returns the limits of a call: its method's, and for a post also its channel's. The caller holds l.mu.
+// limitsOf returns the limits that apply to a call: the limit of its method and, for a post, also the limit of its
+// channel. The caller holds l.mu.
 func (l *rateLimiter) limitsOf(method, channel string) []*callLimit {
 	out := []*callLimit{l.limitFor(method)}
 	if channel != "" {
@@ -288,8 +289,8 @@ func (l *rateLimiter) divide() {
 	}
 }
 
-// Told is what the processes that share Slack's limits tell each other, because the limits are those of the app: that
-// one of them made a call that counts against a limit, that Slack asked to wait, or that an urgent call waits.
+// Told is a message between processes that share Slack's limits, because the limits are those of the app. A Told says
+// that a process made a call that counts against a limit, that Slack asked to wait, or that an urgent call waits.
 type Told struct {
 	Method  string        `json:"method"`
 	Channel string        `json:"channel,omitempty"` // of a post
@@ -297,14 +298,14 @@ type Told struct {
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
-// asked is called when Slack has asked to wait.
+// asked handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
 	l.tell(Told{Method: method, Channel: channel, Wait: wait})
 }
 
-// hear takes what another process told.
+// hear handles a message from another process.
 func (l *rateLimiter) hear(t Told) {
 	if t.Wait > 0 {
 		l.hold(t.Method, t.Channel, t.Wait)
@@ -315,7 +316,7 @@ func (l *rateLimiter) hear(t Told) {
 	applicable := l.limitsOf(t.Method, t.Channel)
 	if t.First > 0 {
 		p := applicable[len(applicable)-1]
-		p.first = latest(p.first, time.Now().Add(t.First+patience)) // also when its turn has come, and that is not known here yet
+		p.first = latest(p.first, time.Now().Add(t.First+patience)) // also if the call's turn has come and this process does not know it yet
 		return
 	}
 	for _, p := range applicable {

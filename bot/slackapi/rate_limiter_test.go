@@ -19,7 +19,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// limiterHarness is a stub of Slack that records every call that passes the rate limiter, and answers as the test says.
+// limiterHarness is a stub of Slack. limiterHarness records every call that passes the rate limiter, and answers as the
+// test says.
 type limiterHarness struct {
 	*testing.T
 	api    *Client
@@ -53,7 +54,7 @@ func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
 	return g
 }
 
-// RoundTrip answers in Slack's place.
+// RoundTrip answers each call in place of Slack.
 func (g *limiterHarness) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -249,8 +250,8 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// Processes that share Slack's limits use a part each, from the moment when their number changes. A single call does not
-// wait.
+// Each of the processes that share Slack's limits uses only its part. The parts change at once when the number of
+// processes changes. A single call does not wait.
 func TestSharedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -291,7 +292,7 @@ func TestSharedLimits(t *testing.T) {
 	})
 }
 
-// However many processes share the limits, a single call of any priority does not wait.
+// A single call of any priority does not wait, even if many processes share the limits.
 func TestSharedLimitsLeaveOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -311,8 +312,9 @@ func TestSharedLimitsLeaveOneCall(t *testing.T) {
 	})
 }
 
-// Processes that hear of each other's calls use the whole limits together: calls of one count for the other, and when
-// Slack asks one to wait, the other waits, too. A process uses only its part until it has heard for a minute.
+// Two processes that know each other's calls use the whole limits together. A call of one process also counts in the
+// other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
+// messages for a minute, it uses only its part.
 func TestLimitsOfProcessesThatHear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -360,8 +362,8 @@ func TestLimitsOfProcessesThatHear(t *testing.T) {
 	})
 }
 
-// A critical card of one process goes before the answers of others in its channel, even if these keep the channel busy
-// all the time.
+// A critical card of one process is posted before the answers of other processes in the same channel, even if these
+// answers keep the channel busy all the time.
 func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := newLimiterHarness(t, false), newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -405,8 +407,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent one follows at the time that Slack named, also if the process learned in
-// the meantime that it may use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This rule holds even if the
+// process has learned meanwhile that it may use the whole limit.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -464,8 +466,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Refusals may arrive at any time, with or without a time to wait. Everything is posted once Slack allows it, and
-// nothing earlier.
+// Refusals may arrive at any time, with or without a time to wait. Every message is posted once Slack allows it, and
+// not earlier.
 func TestRefusalsWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -492,7 +494,7 @@ func TestRefusalsWithoutATime(t *testing.T) {
 	})
 }
 
-// A message that will have to be updated is posted only if an update can be reserved for it, and that update is not
+// A message that needs a later update is posted only if that update can be reserved. The reserved update is not
 // delayed.
 func TestRoomForAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

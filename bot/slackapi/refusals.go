@@ -54,7 +54,7 @@ type BlockFault struct {
 	Name  string // the kind that Slack names, if it names one
 }
 
-// BlockFaults returns Slack's reasons for refusing blocks. said is false if Slack gave none.
+// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, said is false.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true
@@ -85,8 +85,8 @@ func reasons(err error) []string {
 // maxReason limits how much of Slack's reasons is kept, in bytes.
 const maxReason = 400
 
-// Explain returns the text of an error with Slack's reasons and the missing scope. It removes secrets and limits the
-// length.
+// Explain returns the text of an error with Slack's reasons and the missing scope. Explain removes secrets and limits
+// the length.
 func Explain(err error) string {
 	text := redact.Error(err)
 	var answer slack.SlackErrorResponse
@@ -102,8 +102,8 @@ func Explain(err error) string {
 	return text
 }
 
-// IsMissing reports whether an error says that Slack has no such method here. The call had no effect, and repeating it
-// soon would not help.
+// IsMissing reports whether an error says that Slack has no such method here. Such a call had no effect, and another
+// call soon would not help.
 func IsMissing(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -116,8 +116,8 @@ func IsMissing(err error) bool {
 	return false
 }
 
-// IsUnusable reports whether an error says that there was an answer, but not a usable one: a status of 500 or above, or
-// something other than Slack's JSON. Whether the call took effect is unknown.
+// IsUnusable reports whether an error says that Slack's answer can't be used. The answer has a status of 500 or above,
+// or is not Slack's JSON. It is unknown whether the call took effect.
 func IsUnusable(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -127,7 +127,7 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a lasting refusal: an error that says neither that Slack failed nor that the
+// IsRefused reports whether an error is a lasting refusal. Such an error says neither that Slack failed nor that the
 // call must wait.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)
@@ -142,8 +142,8 @@ func (e unusableError) Error() string { return "the response does not have Slack
 // ErrNoTimestamp says that Slack accepted a post without naming the message.
 var ErrNoTimestamp error = unusableError{"it names no message"}
 
-// notJSON returns why a response with status 200 can't be a response of the Web API, or nil. The response can still be
-// read from its start. It ignores a broken connection, which the caller reports.
+// notJSON returns the reason why a response with status 200 can't be a response of the Web API, or nil. Afterwards, the
+// response can still be read from its start. notJSON ignores a broken connection, because the caller reports that.
 func notJSON(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
@@ -172,8 +172,8 @@ func notJSON(resp *http.Response) error {
 // limitedIn matches Slack's rate limits in an answer with status 200.
 var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
 
-// asksToWait reports whether a response with status 200 is a refusal because of a rate limit. The response can still be
-// read from its start.
+// asksToWait reports whether a response with status 200 is a refusal because of a rate limit. Afterwards, the response
+// can still be read from its start.
 func asksToWait(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusOK {
 		return false

@@ -15,7 +15,8 @@ func refusedWith(code string, said ...string) error {
 	return fmt.Errorf("chat.postMessage: %w", slack.SlackErrorResponse{Err: code, ResponseMetadata: slack.ResponseMetadata{Messages: said}})
 }
 
-// Slack's errors are told apart: refused blocks, a missing method, an unusable answer, and any permanent refusal.
+// Four kinds of Slack's errors are distinguished: refused blocks, a missing method, an unusable answer, and any
+// permanent refusal.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		err                               error
@@ -50,7 +51,7 @@ func TestBlockFaults(t *testing.T) {
 	}
 }
 
-// The part of Slack's reasons that is kept has no token, and is bounded.
+// The kept part of Slack's reasons contains no token, and has a limited length.
 func TestExplain(t *testing.T) {
 	text := Explain(refusedWith("invalid_blocks", "[ERROR] in xoxb-1234567890-abcdef [json-pointer:/blocks/0]", strings.Repeat("long ", 500)))
 	if strings.Contains(text, "xoxb-1234") || len(text) > maxReason+10 || !strings.Contains(text, "/blocks/0") {

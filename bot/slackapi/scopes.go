@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// scopeReader reads which scopes the bot token has. Slack names them in a header of each answer, including refusals.
+// scopeReader reads which scopes the bot token has. Slack names the scopes in a header of each answer, including
+// refusals.
 type scopeReader struct {
 	next    http.RoundTripper
 	changed func() // is called when the scopes have changed, but not for the first answer
@@ -20,7 +21,8 @@ type scopeReader struct {
 	latest  int64 // the call whose answer named the granted scopes
 }
 
-// GrantedScopes returns the scopes that Slack's answer to a call with the bot token names. It is nil if there are none.
+// GrantedScopes returns the scopes in Slack's answer to a call with the bot token. If the answer names no scopes,
+// GrantedScopes returns nil.
 func GrantedScopes(req *http.Request, resp *http.Response) []string {
 	scopes := resp.Header.Get("X-OAuth-Scopes")
 	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this call is made with the app-level token
@@ -45,7 +47,7 @@ func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // keep stores the scopes of an answer, and reports whether they differ from those of the previous answer. If the call
-// began earlier than the call of the previous answer, its scopes may be outdated, so they are ignored.
+// began earlier than the call of the previous answer, the call's scopes may be outdated, and keep ignores them.
 func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ func (a heldAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// An answer that comes late does not replace the scopes that a later call's answer has named.
+// If the answer to an earlier call comes late, its scopes do not replace the scopes from the answer to a later call.
 func TestScopesOfLateAnswer(t *testing.T) {
 	a := heldAnswers{make(chan struct{}), make(chan struct{})}
 	changes := 0

@@ -16,13 +16,14 @@ import (
 
 // sizeGuard checks the sizes in a call before it reaches the rate limiter. A call that Slack would refuse is not sent,
 // but fails with the error that Slack would return. Because rendering already stays within the limits, each such call
-// is a bug in the bot. It is logged with the part that is too large.
+// is a bug in the bot. The call is logged with the part that is too large.
 type sizeGuard struct {
 	next http.RoundTripper
 	log  *slog.Logger
 }
 
-// errTooLarge says that a call was not sent because Slack would refuse it. It is wrapped together with Slack's refusal.
+// errTooLarge says that a call was not sent because Slack would refuse it. errTooLarge is wrapped together with the
+// error that Slack would return.
 var errTooLarge = errors.New("this exceeds Slack's limits")
 
 // RoundTrip makes a call if Slack accepts its sizes.
@@ -51,8 +52,8 @@ func MethodOf(req *http.Request) string {
 	return name
 }
 
-// shownBy returns the arguments of a call that shows something, with JSON arguments decoded. It is nil for other calls,
-// which have nothing to measure.
+// shownBy returns the arguments of a call that shows something, with JSON arguments decoded. For any other call it
+// returns nil, because there is nothing to measure.
 func shownBy(req *http.Request) map[string]any {
 	name := MethodOf(req)
 	shows := name == "response_url" || strings.HasPrefix(name, "chat.") || strings.HasPrefix(name, "views.") || strings.HasPrefix(name, "assistant.")
@@ -92,7 +93,8 @@ func shownBy(req *http.Request) map[string]any {
 	return fields
 }
 
-// CheckSizes lists what Slack would refuse in the arguments of a call: text, blocks, view and so on, as decoded JSON.
+// CheckSizes lists the parts of a call's arguments that Slack would refuse. The arguments are decoded JSON: text,
+// blocks, view and so on.
 func CheckSizes(fields map[string]any) []SizeError {
 	g := &sizeChecker{code: "msg_too_long"}
 	if s, ok := fields["text"].(string); ok {

@@ -49,7 +49,7 @@ var sizes = map[string]map[string]int{
 	"home":  {"blocks": 100, "private_metadata": 3000, "callback_id": 255, "external_id": 255},
 }
 
-// partSizes are the limits of objects without a type, by the field that holds them.
+// partSizes has the limits of objects without a type. The keys are the names of the fields that hold these objects.
 var partSizes = map[string]map[string]int{
 	"confirm":         {"title": 100, "text": MaxConfirm, "confirm": 30, "deny": 30},
 	"options":         {"text": MaxOptionText, "description": 75, "value": 150, "url": 3000},
@@ -59,7 +59,7 @@ var partSizes = map[string]map[string]int{
 	"fields":          {"text": 2000},
 }
 
-// anySizes apply to every block and element.
+// anySizes has the limits that apply to every block and element.
 var anySizes = map[string]int{"block_id": 255, "action_id": 255, "placeholder": 150}
 
 // Limits on a whole message or view.

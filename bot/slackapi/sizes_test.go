@@ -60,8 +60,8 @@ func feedback(side, key string, v any) arr {
 	return arr{obj{"type": "context_actions", "elements": arr{having(o, side, having(b, key, v))}}}
 }
 
-// messageCases make messages in which a part that Slack limits has the size n. The key of a case is the entry of the
-// limit in the tables of sizes.go.
+// messageCases has functions that make messages. In each message, a part that Slack limits has the size n. The key of a
+// case is the entry of the limit in the tables of sizes.go.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr
@@ -160,7 +160,7 @@ func groups(kind string, n, label, options int) arr {
 	return acting(obj{"type": kind, "action_id": "a", "option_groups": repeated(n, func(int) any { return group })})
 }
 
-// viewCases do the same for views.
+// viewCases has the same kind of functions for views.
 var viewCases = map[string]struct {
 	most int
 	make func(n int) obj
@@ -245,7 +245,7 @@ func (o *sizeHarness) call(client *http.Client, method string, fields obj) strin
 	return answer.Error
 }
 
-// both makes a call through the size guard and directly: the refusals must be the same.
+// both makes a call through the size guard and directly. The refusals must be the same.
 func (o *sizeHarness) both(method string, fields obj) string {
 	o.t.Helper()
 	before, slack := o.call(o.fitted, method, fields), o.call(http.DefaultClient, method, fields)
@@ -255,8 +255,8 @@ func (o *sizeHarness) both(method string, fields obj) string {
 	return before
 }
 
-// For each limit the largest legal case is sent and accepted. The smallest illegal one is not sent, and Slack refuses
-// it with the same code.
+// For each limit, the largest legal message is sent and accepted. The smallest illegal message is not sent, and Slack
+// refuses it with the same code.
 func TestEachLimit(t *testing.T) {
 	o := newSizeHarness(t)
 	for _, name := range slices.Sorted(maps.Keys(messageCases)) {
@@ -380,7 +380,7 @@ func TestNamesOnce(t *testing.T) {
 	}
 }
 
-// Everything that the bot sends passes the size guard.
+// All calls that the bot sends pass the size guard.
 func TestTheBotMeasuresWhatItSends(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -16,8 +16,8 @@ const (
 	ackWait = 10 * time.Second
 	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
 	silence = 45 * time.Second
-	// farewell is how long a connection is still read after Slack asked for a replacement. Slack closes the connection
-	// ten seconds after a warning.
+	// farewell is how long a connection is still read after Slack asked for a replacement. Slack closes such a
+	// connection ten seconds after a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
 	maxAck    = 20 << 10 // Slack silently drops larger acknowledgements
@@ -80,7 +80,7 @@ func (c *connection) heard() {
 	}
 }
 
-// leave records that Slack wants a replacement. The connection is still read until Slack closes it.
+// leave records that Slack wants a replacement. The connection is still read until Slack closes the connection.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *connection) leave() {
 	_ = c.conn.SetReadDeadline(time.Now().Add(farewell))
 }
 
-// wasLeft reports whether Slack wants a replacement.
+// wasLeft reports whether Slack wants a replacement for the connection.
 func (c *connection) wasLeft() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection. It is called after everything that was read is acknowledged.
+// end closes the connection. The function is called after all frames that were read are acknowledged.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -29,7 +29,7 @@ func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	return after && !before
 }
 
-// lastUp returns the last time at which a connection was up; zero if there was none.
+// lastUp returns the last time at which a connection was up. If no connection was ever up, lastUp returns zero.
 func (c *connections) lastUp(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *connections) any() bool {
 	return slices.Contains(c.up[:], true)
 }
 
-// none reports whether no connection is up, but returns true only once for each outage.
+// none returns true if no connection is up, but only once for each outage.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

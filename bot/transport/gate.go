@@ -15,7 +15,7 @@ func (g *gate) open() {
 	g.isOpen = true
 }
 
-// shut refuses further deliveries, and waits until those that were let in have left.
+// shut refuses further deliveries, and waits until all deliveries that were let in have left.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.isOpen = false

@@ -34,14 +34,14 @@ func (r *recorder) Receive(_ context.Context, d Delivery) (any, error) {
 	return r.says[string(d.Payload)], r.fail[string(d.Payload)]
 }
 
-// deliveries returns what has come so far.
+// deliveries returns the deliveries that have come so far.
 func (r *recorder) deliveries() []Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Delivery(nil), r.came...)
 }
 
-// payloads returns the payloads of what has come so far.
+// payloads returns the payloads of the deliveries that have come so far.
 func (r *recorder) payloads() string {
 	var all []string
 	for _, d := range r.deliveries() {

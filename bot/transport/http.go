@@ -29,8 +29,8 @@ const (
 // accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// Limits of requests. Slack gives up after 3 s. No sender gets more time or space than Slack's largest delivery needs
-// over a bad connection.
+// Limits of requests. Slack gives up after 3 s. Every sender gets the time and space that Slack's largest delivery
+// needs over a bad connection, and no more.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
@@ -87,8 +87,8 @@ func (h *HTTP) Ready() error {
 // from Slack. If no request has come, it is also possible that nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
-// Listening returns the time up to which requests were accepted. If no request came, it is unknown whether nothing
-// happened in Slack or requests did not reach the bot.
+// Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:
+// nothing happened in Slack, or requests did not reach the bot.
 func (h *HTTP) Listening() Listening {
 	l := Listening{Began: h.began.count(), Received: h.senders.lastVerified()}
 	if h.gate.opened() {
@@ -100,7 +100,7 @@ func (h *HTTP) Listening() Listening {
 // Retry does nothing, because Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
-// Run serves Slack's requests until ctx ends. It completes the requests that have begun.
+// Run serves Slack's requests until ctx ends. Run completes the requests that have begun.
 func (h *HTTP) Run(ctx context.Context) error {
 	l, err := h.Listen()
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 }
 
 // answer is the response to a request. An error response contains only the status, so that an unknown sender does not
-// learn what was wrong.
+// learn the reason.
 type answer struct {
 	status  int
 	payload any // nil: empty body
@@ -170,7 +170,8 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an error is ignored: if Slack has closed the connection, it sends events again
 }
 
-// answer decides how to respond to a request. It uses nothing in the request before the signature is verified.
+// answer decides how to respond to a request. The function uses nothing in the request before the signature is
+// verified.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}
@@ -236,7 +237,7 @@ func (h *HTTP) rejectUnsigned(cause error) answer {
 	return answer{status: http.StatusUnauthorized}
 }
 
-// deliver receives a request. It acknowledges the request only when the delivery is durable.
+// deliver receives a request. The function acknowledges the request only when the delivery is durable.
 func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	q, err := readRequest(media, body)
 	if err != nil {

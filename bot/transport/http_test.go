@@ -60,7 +60,7 @@ func (q testRequest) send(h *HTTP) *httptest.ResponseRecorder {
 	return w
 }
 
-// Slack's requests are handed over as a socket would deliver them; other requests are not handed over.
+// The handler gets Slack's requests in the same form as over a socket. The handler gets no other requests.
 func TestRequests(t *testing.T) {
 	with := func(q testRequest, change func(*testRequest)) testRequest {
 		change(&q)
@@ -120,7 +120,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A delivery is answered with the handler's answer. A delivery that the handler could not store is not acknowledged.
+// The response to a delivery is the handler's answer. A delivery that the handler could not store is not acknowledged.
 func TestRequestAcknowledgement(t *testing.T) {
 	good, bad := click(`{"type":"good"}`), click(`{"type":"bad"}`)
 	r := &recorder{says: map[string]any{`{"type":"good"}`: map[string]int{"answer": 7}}, fail: map[string]error{`{"type":"bad"}`: errors.New("no disk")}}
@@ -140,7 +140,8 @@ func TestRequestAcknowledgement(t *testing.T) {
 	}
 }
 
-// A request that acts once is handed over once, however its signature is written. Events and menus may be repeated.
+// The handler gets a request that acts only once, even if a copy has the same signature in another spelling. The
+// handler may get events and menus several times.
 func TestReplayedRequests(t *testing.T) {
 	r := &recorder{}
 	h := newHTTP(r)

@@ -31,7 +31,7 @@ func newLanes() *lanes {
 	return l
 }
 
-// add adds work to a lane. It blocks while the lane's queue is full.
+// add adds work to a lane. The function blocks while the lane's queue is full.
 func (l *lanes) add(lane string, work func()) {
 	h := fnv.New32a()
 	h.Write([]byte(lane))

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after it was first seen: its timestamp may at first be
-// five minutes in the future, and is accepted until it is five minutes old.
+// signatureLives is how long a signed request may be accepted after it was first seen. The timestamp of a request may
+// at first be five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 
-// requestName identifies a request by everything that its signature covers. It does not include the signature itself,
-// which may be spelled differently.
+// requestName identifies a request by all data that its signature covers. requestName does not include the signature
+// itself, because the same signature can have several spellings.
 type requestName [sha256.Size]byte
 
 func nameOf(r *http.Request, body []byte) requestName {
@@ -23,8 +23,8 @@ func nameOf(r *http.Request, body []byte) requestName {
 	return requestName(h.Sum(nil))
 }
 
-// replays remembers the requests of at least the last ten minutes. A new process remembers none. Deliveries that an
-// earlier process acknowledged are recognised by the handler.
+// replays remembers the requests of at least the last ten minutes. A new process remembers no requests. The handler
+// recognises deliveries that an earlier process acknowledged.
 type replays struct {
 	mu    sync.Mutex
 	seen  [2]map[requestName]bool // newer half first

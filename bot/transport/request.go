@@ -18,8 +18,8 @@ type request struct {
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// urlVerification is the type of a request that only asks the receiver to return its challenge. Slack sends it to the
-// URL for events; the doctor sends it as an interaction and as a command too.
+// urlVerification is the type of a request that only asks the receiver to return its challenge. Slack sends such a
+// request to the URL for events. The doctor also sends it as an interaction and as a command.
 const urlVerification = "url_verification"
 
 // Challenge returns a request that changes nothing. A Request URL with the given path answers it with value.
@@ -39,7 +39,7 @@ const menuOptions = "block_suggestion"
 
 var errRequest = errors.New("the request is not of a kind that Slack sends")
 
-// readRequest parses a request: events are JSON, commands are a form, and the rest is JSON in a form field.
+// readRequest parses a request. Events are JSON, commands are a form, and all other requests are JSON in a form field.
 func readRequest(media string, body []byte) (request, error) {
 	if media == typeJSON {
 		return readEventRequest(body)

@@ -24,7 +24,7 @@ func (s *senders) verified(now time.Time) {
 	s.last, s.refused = now, 0
 }
 
-// lastVerified returns the time of the last request from Slack; zero if there was none.
+// lastVerified returns the time of the last request from Slack. If there was no request, lastVerified returns zero.
 func (s *senders) lastVerified() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,8 @@ func (s *senders) lastVerified() time.Time {
 // logAgain is the minimum time between lines in the log about invalid requests, because anybody can send them.
 const logAgain = time.Minute
 
-// refuse records an invalid request. It returns the number of invalid requests to report in the log now, or 0.
+// refuse records an invalid request. The function returns the number of invalid requests to report in the log now, or
+// 0.
 func (s *senders) refuse(now time.Time, why string) (log int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 const (
 	sockets = 2 // number of connections: one stays up while the other is replaced
-	// steady is the minimum lifetime of a connection. If a connection ends earlier, it counts as broken from the start.
+	// steady is the minimum lifetime of a connection. A connection that ends earlier counts as broken from the start.
 	steady            = time.Second
 	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
 	longestRetryPause = 30 * time.Second
@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. If it fails and the error has a method After, the next try
-	// waits at least for the duration that After returns.
+	// Address asks Slack for the address of a new socket. If Address fails and its error has a method After, the next
+	// try waits at least for the duration that After returns.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -60,7 +60,7 @@ func (s *SocketMode) Ready() error {
 // Arriving returns nil, because Slack delivers everything over an open connection.
 func (s *SocketMode) Arriving() error { return nil }
 
-// Listening returns the time up to which a connection was up.
+// Listening returns the last time at which a connection was up.
 func (s *SocketMode) Listening() Listening {
 	l := Listening{Began: s.began.count()} // read first, so that the next call sees a connection that begins meanwhile
 	l.Open = s.up.lastUp(s.Now())
@@ -99,8 +99,8 @@ type reader struct {
 }
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
-// opens the new connection while it still reads the old one. It reopens a broken connection immediately. If that fails,
-// it retries with increasing delays, and immediately once Slack answers again.
+// opens the new connection while it still reads the old one. keep reopens a broken connection immediately. If this
+// fails, the function retries with increasing delays, and immediately once Slack answers again.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {
@@ -153,7 +153,7 @@ func (r *reader) open(ctx context.Context) (*connection, error) {
 	return connect(ctx, address, r.HTTP)
 }
 
-// delayOf returns how long to wait before the next try according to an error, or 0 if the error does not say.
+// delayOf returns the delay before the next try from an error. If the error has no delay, delayOf returns 0.
 func delayOf(err error) time.Duration {
 	var delayed interface{ After() time.Duration }
 	if errors.As(err, &delayed) {

@@ -27,8 +27,8 @@ type fakeSlack struct {
 	asked   int   // how often Address was called
 }
 
-// refuse makes Slack answer requests for an address with an error, or, with nil, with an address. It returns how often
-// Slack was asked since the last call.
+// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack answers with an address
+// again. refuse returns how often Slack was asked since the last call of refuse.
 func (s *fakeSlack) refuse(err error) (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (k *fakeSocket) send(frame string) {
 	_ = k.conn.WriteMessage(websocket.TextMessage, []byte(frame))
 }
 
-// deliver sends an event, and waits until the transport has done everything that it can do without waiting.
+// deliver sends an event, and waits until the transport is idle.
 func (s *fakeSlack) deliver(k *fakeSocket, envelope, payload string) {
 	k.send(fmt.Sprintf(`{"type":"events_api","envelope_id":%q,"payload":%s}`, envelope, payload))
 	synctest.Wait()
@@ -135,8 +135,8 @@ func (k *fakeSocket) acknowledged() (all string, ended bool) {
 	}
 }
 
-// A delivery is acknowledged when the handler reports that it is stored, with the handler's answer, on the connection
-// on which it came. If the handler fails, the delivery is not acknowledged.
+// A delivery is acknowledged when the handler reports that it is stored. The acknowledgement has the handler's answer,
+// and goes to the connection on which the delivery came. If the handler fails, the delivery is not acknowledged.
 func TestSocketAcknowledgement(t *testing.T) {
 	r := &recorder{
 		hold: map[string]chan struct{}{}, fail: map[string]error{`"b bad"`: errors.New("no disk")},
@@ -166,8 +166,8 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
-// Deliveries of one lane are handed over one after the other, whichever connection they come through; other lanes do
-// not wait for them. The receipt times give the order in which they came.
+// Deliveries of one lane are handed over one after the other, even if they come through different connections. Other
+// lanes do not wait for these deliveries. The receipt times give the order in which they came.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -196,8 +196,8 @@ func TestLaneOrder(t *testing.T) {
 	})
 }
 
-// When Slack wants a connection replaced, a new one is opened immediately, and the old one is read until Slack closes
-// it, or for half a minute.
+// When Slack asks for the replacement of a connection, a new connection is opened immediately. The old connection is
+// read until Slack closes it, or for half a minute.
 func TestReplacedConnection(t *testing.T) {
 	r := &recorder{}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -220,7 +220,7 @@ func TestReplacedConnection(t *testing.T) {
 	})
 }
 
-// A connection on which nothing arrives, not even pings, is opened again.
+// If nothing arrives on a connection, not even pings, the connection is replaced.
 func TestSilentConnection(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		silent, pinging := s.socket(), s.socket()
@@ -271,8 +271,8 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry makes it
-// try immediately. A final error ends Run.
+// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry makes the
+// transport try immediately. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		one, two := s.socket(), s.socket()

@@ -16,26 +16,26 @@ type Delivery struct {
 	ReceivedAt time.Time
 }
 
-// Handler receives deliveries. Its methods are called concurrently.
+// Handler receives deliveries. The methods of a Handler are called concurrently.
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If it returns an error, the delivery is not acknowledged. Otherwise it is
-	// acknowledged, with answer as JSON unless answer is nil.
+	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. Otherwise the
+	// delivery is acknowledged, with answer as JSON unless answer is nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
 // Transport is a way in which Slack delivers.
 type Transport interface {
-	// Run receives until ctx ends. It returns earlier only with a permanent error.
+	// Run receives until ctx ends. Run returns earlier only with a permanent error.
 	Run(ctx context.Context) error
 	// Ready returns nil while Slack can deliver.
 	Ready() error
-	// Arriving returns an error if the transport is ready but probably receives nothing from Slack.
+	// Arriving returns an error if the transport is ready, but Slack's requests probably do not reach it.
 	Arriving() error
 	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
-	// Retry reconnects to Slack immediately instead of at the next try. It is called when Slack answers again.
+	// Retry reconnects to Slack immediately instead of at the next try. Retry is called when Slack answers again.
 	Retry()
 }
 
@@ -46,7 +46,7 @@ type Options struct {
 	Now     func() time.Time // for the times of receipt
 }
 
-// receive makes a delivery durable. If it returns an error, the delivery must not be acknowledged.
+// receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged.
 func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error) {
 	answer, err = o.Handler.Receive(ctx, d)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 	return answer, err
 }
 
-// Listening describes up to which time Slack could deliver. The times are zero if Slack never could.
+// Listening describes up to which time Slack could deliver. If Slack could never deliver, the times are zero.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
 	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request

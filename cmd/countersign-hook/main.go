@@ -1,5 +1,6 @@
-// Command countersign-hook is "countersign hook" without the rest of countersign, for machines on which coding agents run
-// and the bot does not. It is about a sixth as large, and starts in about a fifth of the time.
+// Command countersign-hook is "countersign hook" without the rest of countersign. The command is for machines on which
+// coding agents run, but not the bot. The program is about a sixth as large as countersign, and starts in about a fifth
+// of the time.
 package main
 
 import (

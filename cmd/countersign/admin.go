@@ -17,15 +17,15 @@ import (
 	"countersign/internal/visible"
 )
 
-// probe checks whether one part of the bot works. /readyz shows its error.
+// probe checks whether one part of the bot works. /readyz shows the error of a failed probe.
 type probe struct {
 	name   string
 	ready  func(context.Context) error
 	notice bool // an error is only shown on /readyz: the bot stays ready
 }
 
-// admin serves the operator's address: /healthz reports whether the process lives, /readyz whether it can work, and
-// /metrics has the metrics.
+// admin serves the operator's address. /healthz reports whether the process lives, /readyz reports whether it can work,
+// and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -68,8 +68,8 @@ func runs(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// refusedBySlack reports what Slack refuses in the workspace. The bot stays ready, because it works without the refused
-// features.
+// refusedBySlack reports on /readyz which features Slack refuses in the workspace. The bot stays ready, because it
+// works without the refused features.
 func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		list, err := wf.Views.Refusals(ctx)
@@ -84,7 +84,7 @@ func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// refusalLine describes in one line what Slack refuses, and when the bot tries it again.
+// refusalLine describes in one line a feature that Slack refuses, and when the bot tries the feature again.
 func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
@@ -106,7 +106,7 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// tells reports on /readyz which webhooks of clients don't work.
+// tells reports on /readyz the clients' webhooks that don't work.
 func tells(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		broken, err := wf.Views.BrokenWebhooks(ctx)
@@ -159,8 +159,8 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
-// unusedConnections are a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
-// connections as busy, and waits for them.
+// unusedConnections has a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
+// connections as busy, and waits for their end.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
@@ -189,7 +189,7 @@ func (u *unusedConnections) close() {
 	}
 }
 
-// listen opens an address. Its error says what the address is for, and which setting changes it.
+// listen opens an address. The error says which purpose the address has, and which setting changes it.
 func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var malformed *net.AddrError

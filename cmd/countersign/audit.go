@@ -35,8 +35,8 @@ and what verification can find.`,
 	return cmd
 }
 
-// historyError adds exit codes to errors of reading the history. A missing request, and damaged records that were left
-// out, are answers of the command, not failures.
+// historyError adds exit codes to errors of reading the history. A missing request, or damaged records that were left
+// out, count as an answer of the command, and not as a failure.
 func historyError(err error) error {
 	var left *audit.Unread
 	if errors.As(err, &left) || errors.Is(err, audit.ErrUnknownChain) {
@@ -113,7 +113,7 @@ var auditExportTask = task[audit.ExportOptions]{"audit export", true, func(ctx c
 	return historyError(audit.Export(ctx, w.out, w.store, o))
 }}
 
-// filterFlags are the flags of a filter before parsing.
+// filterFlags has the flags of a filter before parsing.
 type filterFlags struct {
 	request, tool, actor, since, until string
 	kinds                              []string
@@ -239,7 +239,7 @@ var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Con
 	return printDecisionReport(ctx, w.out, w.store, ago(since))
 }}
 
-// ago returns the time d before now. If d is zero, it returns the zero time, which means "from the start".
+// ago returns the time d before now. If d is zero, ago returns the zero time, which means "from the start".
 func ago(d time.Duration) time.Time {
 	if d <= 0 {
 		return time.Time{}

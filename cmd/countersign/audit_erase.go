@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// eraseOptions identify the part to erase, and give the reason.
+// eraseOptions identifies the part of the history to erase, and has the reason.
 type eraseOptions struct {
 	Chain  string `json:"chain"`
 	Reason string `json:"reason"`

@@ -138,7 +138,7 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	return out
 }
 
-// recordOf parses the record in a row of the bucket audit. It also returns the row's leaf.
+// recordOf parses the record in a row of the bucket audit. recordOf also returns the row's leaf.
 func recordOf(row string) (a approvers.AuditRecord, leaf string) {
 	v, err := bolt.Unpack("audit", []byte(row))
 	if err == nil {

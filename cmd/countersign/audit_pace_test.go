@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// aDecision is one decision of a made-up history.
+// aDecision is one decision of an invented history.
 type aDecision struct {
 	who, role string
 	kind      approvers.DecisionKind
@@ -21,7 +21,7 @@ type aDecision struct {
 
 var paceDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// recorded writes a history with the decisions, one for each request, a day apart.
+// recorded writes a history with the decisions. Each decision has a request of its own, and they are a day apart.
 func recorded(t *testing.T, s store.Store, decisions ...aDecision) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -72,7 +72,7 @@ var someDecisions = []aDecision{
 	{"U0003", "team-lead", yes, "40s"}, // as a stand-in
 }
 
-// The exact figures: docs/metrics.md shows this table.
+// The report has exactly the figures in the table of docs/metrics.md.
 func TestPace(t *testing.T) {
 	db := emptyStore(t)
 	recorded(t, db, someDecisions...)

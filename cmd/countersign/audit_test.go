@@ -187,7 +187,7 @@ func TestFilterFlags(t *testing.T) {
 	}
 }
 
-// Each format contains every record and can be read back; texts are included only on request.
+// Each format contains every record and can be read back. Texts are included only if the caller asks for them.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)
@@ -328,8 +328,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// The page names the signed head over the records and the key that signed it, and says that each record was proved to
-// be under it.
+// The page names the signed head over the records, and the key that signed the head. The page says that each record was
+// proved to be covered by the head.
 func TestEvidenceSeal(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
@@ -379,7 +379,7 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
 }
 
-// Any change of the history by somebody without the key is a fault on the page, even if the chain itself is consistent.
+// If somebody without the key changes the history, the page shows a fault, even if the chain itself is consistent.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)

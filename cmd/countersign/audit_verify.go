@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// verifyOptions are the keys and the heads against which the history is verified.
+// verifyOptions has the keys and the heads with which the history is verified.
 type verifyOptions struct {
 	Keys   []string   `json:"keys,omitempty"`   // the trusted public keys
 	Own    bool       `json:"own,omitempty"`    // the keys come from the key file, not from the operator
@@ -90,7 +90,8 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	return nil
 }
 
-// trust validates the keys that the operator gave. Without any, it uses the keys of the key file.
+// trust validates the keys that the operator gave. If the operator gave no keys, the function uses the keys of the key
+// file.
 func (o *verifyOptions) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
@@ -117,8 +118,8 @@ func (o *verifyOptions) trustFile(path string) error {
 	return sealKeyError(err)
 }
 
-// beside returns the path of the bot's own file of heads, if the file exists. That file proves less than one kept
-// elsewhere, but more than none.
+// beside returns the path of the bot's own file of heads, if the file exists. This file proves less than a file that is
+// kept elsewhere, but more than no file.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -151,8 +152,8 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	return &all, nil
 }
 
-// whatThereIs returns the current content of a file and its size. Data appended later is ignored. It reads a pipe to
-// its end, because the size is known only then.
+// whatThereIs returns the current content of a file and its size. Data appended later is ignored. whatThereIs reads a
+// pipe to its end, because the size of a pipe's content is known only at the end.
 func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// In an early version, retention could overwrite a record of the installation's chain with another one. Verification
+// In an early version, retention could overwrite a record of the installation's chain with another record. Verification
 // reports such a record, and that early version as the cause.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
 	t.Parallel()

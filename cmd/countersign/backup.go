@@ -106,8 +106,8 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// isTheBots describes the file at a path if, according to the environment, the bot itself uses that file. It returns ""
-// for any other file.
+// If the environment says that the bot itself uses the file at a path, isTheBots describes that file. For any other
+// file, it returns "".
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -133,7 +133,7 @@ type copied struct {
 	head    string
 }
 
-// check verifies a copy as far as possible without other files, and counts its content.
+// check verifies a copy as far as possible without other files, and counts the records in it.
 func (c *copied) check(ctx context.Context, s store.Store) error {
 	var o verifyOptions
 	if err := o.trust(); err != nil {
@@ -142,7 +142,7 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, o)
 }
 
-// checkWith is like check, but with other keys than those in the environment.
+// checkWith is like check, but uses other keys than those in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))

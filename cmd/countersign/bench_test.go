@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// docs/figures.md explains these figures and says how to repeat them.
+// docs/figures.md explains the figures of these benchmarks, and says how to repeat the measurements.
 
 // percentiles reports the median and the 99th percentile of durations, in milliseconds.
 func percentiles(b *testing.B, name string, took []time.Duration) (median float64) {
@@ -42,7 +42,7 @@ agents:
 `
 
 // BenchmarkMessageToCard measures the time from a person's message until Slack has accepted the card for the approver's
-// direct messages. This includes the event, the inbox, the model call, the proposal and the card. The time of the
+// direct messages. The time includes the event, the inbox, the model call, the proposal and the card. The time of the
 // model's own handler is subtracted. The goal is p99 < 150 ms.
 func BenchmarkMessageToCard(b *testing.B) {
 	posted := make(chan string, 100)
@@ -72,13 +72,14 @@ func BenchmarkMessageToCard(b *testing.B) {
 }
 
 // BenchmarkClick measures the time from a click on the page to its acknowledgement there. The click goes over HTTP to
-// the workspace, over the socket to the bot, and durably into the inbox; the acknowledgement goes back. Alternating
-// with the clicks, raw bbolt writes the same records in one transaction per click. The next click comes when all
-// effects of the last one are done. The goal is p99 < 25 ms.
+// the workspace, over the socket to the bot, and durably into the inbox; the acknowledgement goes back. For comparison,
+// raw bbolt writes the same records between the clicks, in one transaction per click. The next click comes when all
+// effects of the last click are done. The goal is p99 < 25 ms.
 func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }
 
 // BenchmarkClick64 is like BenchmarkClick, but 64 people click at the same moment, each on their own card, while the
-// bot carries out the clicks. Raw bbolt has 64 writers; records that wait at the same time share a transaction.
+// bot carries out the clicks. For comparison, raw bbolt has 64 writers. Records that wait at the same time share a
+// transaction.
 func BenchmarkClick64(b *testing.B) { benchClicks(b, 64) }
 
 func benchClicks(b *testing.B, people int) {

@@ -12,8 +12,9 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The Home tab in a real browser, for every role. People decide waiting requests there, in the form that shows all
-// arguments. A person's own requests are listed until they are decided. People begin and end an absence there.
+// The Home tab in a real browser, for every role. People decide waiting requests on the Home tab, in the form that
+// shows all arguments. A person's own requests are listed until they are decided. People also begin and end an absence
+// on the Home tab.
 func TestBrowserHome(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -61,7 +62,7 @@ func TestBrowserHome(t *testing.T) {
 	b.shot("home-8-guest")
 }
 
-// Masked arguments in a real browser: only people who may decide see them, and only when they ask for them.
+// Masked arguments in a real browser. Only people who may decide see the values, and only when they ask for the values.
 func TestBrowserMasked(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -98,7 +99,8 @@ func TestBrowserMasked(t *testing.T) {
 	b.shot("masked-5-explained")
 }
 
-// A slash command is answered where it was typed, only for the person who typed it.
+// The answer to a slash command appears where the command was typed. Only the person who typed the command sees the
+// answer.
 func TestBrowserCommands(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The picture of a card in the README, and the file beside it with the text that the picture shows.
+// The picture of a card in the README, and the file with the text that the picture shows.
 const (
 	picture     = "../../docs/card.png"
 	pictureText = "../../docs/card.txt"

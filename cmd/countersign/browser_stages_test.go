@@ -33,9 +33,9 @@ func (b *browser) choosesPerson(name string) {
 	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// Two stages, one with a quorum of two, in a real browser. The only Team Lead hands the request on to a peer. After two
-// approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is down when the
-// lead should be told. Then three people approve.
+// A call with two stages in a real browser; one stage needs two approvals. The only Team Lead hands the request on to a
+// peer. After two approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is
+// down at the time at which the lead should be notified. Then three people approve.
 func TestBrowserStages(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

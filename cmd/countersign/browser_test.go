@@ -12,7 +12,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// browser is a person at the page, in headless Chromium.
+// browser controls the page in headless Chromium, as one person.
 type browser struct {
 	*testing.T
 	base string // of the workspace
@@ -35,7 +35,7 @@ func openBrowserTest(t *testing.T, base string) *browser {
 	return &browser{T: t, base: base, ctx: ctx}
 }
 
-// do runs steps. Each step has a timeout so long that only a failed step reaches it.
+// do runs steps. Each step has a long timeout, which only a failed step reaches.
 func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	for i, step := range steps {
@@ -95,8 +95,8 @@ func (b *browser) write(composer, text string) {
 	b.do("send", chromedp.KeyEvent("\r"))
 }
 
-// enter replaces the content of a field by typing. The page may render a form again at any time, so the field is found,
-// focused and selected in one step, the keys go to the focused element, and the content of the field is checked
+// enter replaces the content of a field by typing. The page may render a form again at any time. Therefore one step
+// finds, focuses and selects the field, the keys go to the focused element, and the content of the field is checked
 // afterwards.
 func (b *browser) enter(field, text string) {
 	b.Helper()
@@ -147,12 +147,13 @@ const (
 	inThread    = "[data-testid=thread-messages] [data-testid=message]"
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
 
-	// True if all buttons of the messages are Details…, so that nothing can be decided there.
+	// This JavaScript condition is true if the messages have no button except Details…, so that nothing can be decided
+	// there.
 	onlyDetails = `(all => all.length > 0 && all.every(e => e.innerText === "Details…"))([...document.querySelectorAll("[data-testid=messages] [data-testid=button]")])`
 )
 
-// The main path in a real browser: ask, approve as the lead, modify as the director, reject with a reason; every
-// message is updated.
+// The main path in a real browser. A person asks, the lead approves, the director modifies, and somebody rejects with a
+// reason. Every message is updated.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -309,8 +310,8 @@ func TestBrowserPause(t *testing.T) {
 	b.shot("pause-8-answer")
 }
 
-// In the middle of an export that a director has approved, the shop's server asks which data to export. The question
-// goes to Sam, who asked; data that he leaves out is not exported.
+// During an export that a director has approved, the shop's server asks which data to export. The question goes to Sam,
+// who asked for the export. Data that he leaves out is not exported.
 func TestBrowserElicits(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
@@ -343,7 +344,7 @@ func TestBrowserElicits(t *testing.T) {
 	}
 }
 
-// chooses selects an option of a list or of buttons in the form's field.
+// chooses selects an option in a field of the form. The field is a list or a group of buttons.
 func (b *browser) chooses(field, option string) {
 	b.Helper()
 	in := `[data-testid=modal][open] [data-testid=input][data-block-id*=` + field + `]`

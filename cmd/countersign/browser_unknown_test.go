@@ -58,8 +58,8 @@ func (c *cutRefund) thread() {
 	c.click("replies", "")
 }
 
-// The bot is killed during a refund, four times. The approver and the requester are asked what happened, and each of
-// the four answers has its effect. A refund that is repeated is a new request, and runs only after the Team Lead has
+// The bot is killed during each of four refunds. The approver and the requester are asked what happened, and each
+// possible answer has its effect. A refund that is repeated is a new request, and runs only after the Team Lead has
 // approved that request.
 func TestBrowserUnknown(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// catalogOf returns a catalog of the tools that a test registers itself, and no others.
+// catalogOf returns a catalog that has only the tools that the test itself registers.
 func catalogOf(r *agent.Registry) *catalog.Catalog {
 	c, err := catalog.New(catalog.Config{Registry: r})
 	if err != nil {
@@ -51,7 +51,7 @@ servers:
     effects: {search_orders: read-only, preview_refund: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
 `
 
-// shopPins are the pins of the sample shop's tools, with its server's definitions.
+// shopPins has the pins of the sample shop's tools, with the definitions from the shop's server.
 var shopPins = sync.OnceValues(func() (pins.Lock, error) {
 	web := httptest.NewServer(shop.New(time.Now).Handler())
 	defer web.Close()
@@ -99,7 +99,7 @@ func pinShop(t testing.TB, policy string) {
 	}
 }
 
-// shopKnown lists the demo's tools, as far as they are known when the demo does not run.
+// shopKnown lists the demo's tools that are known when the demo does not run.
 func shopKnown(t testing.TB) *agent.Registry {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")

@@ -20,10 +20,10 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back, every message
-// is answered once, even if the bot is killed while it reads the histories, if retries come late, and if the bot reads
-// the same histories again after another start.
+// is answered once. This rule holds even if the bot is killed while it reads the histories, if retries come late, or if
+// the bot reads the same histories again after another start.
 //
-// The short version tries half of the combinations, chosen so that any three of the four settings occur in all their
+// The short version tries half of the combinations. In this half, any three of the four settings occur in all their
 // combinations. COUNTERSIGN_OUTAGES=2 tries all.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
@@ -259,9 +259,9 @@ func (c *catchUpTrial) heard(text string) (n int) {
 }
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from it.
-// When the bot is invited again, it answers each of these messages once, even hours later, when it has forgotten the
-// deliveries of earlier messages, and even if it is removed and invited once more. It does not read messages that are
-// older than a day.
+// When the bot is invited again, it answers each of these messages once. This rule holds even hours later, when the bot
+// has forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. The bot does
+// not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
@@ -310,8 +310,8 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, in whatever way the bot
-// reads its channel. A message that was written later, while the bot was down, is answered.
+// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, for every way in which the
+// bot may read its channel. A message that was written later, while the bot was down, is answered.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	inFakedTime(t, func(b *synctestHarness) {
@@ -345,9 +345,9 @@ func TestCatchUpOfANewStore(t *testing.T) {
 	})
 }
 
-// TestCatchUpWithoutScope: if the token lacks the scope for a kind of channels, messages that people wrote there while
-// the bot was down are not answered. The log names the scope immediately and for each gap, and so does /readyz. All
-// other messages are answered.
+// TestCatchUpWithoutScope: if the token lacks the scope for a kind of channel, messages that people wrote in such
+// channels while the bot was down are not answered. The log and /readyz name the missing scope, immediately and for
+// each gap. All other messages are answered.
 func TestCatchUpWithoutScope(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.setRetries(false)
@@ -384,8 +384,7 @@ func TestCatchUpWithoutScope(t *testing.T) {
 	})
 }
 
-// TestCatchUpPace: many threads are read within Slack's rate limits, and questions that people ask meanwhile are
-// answered first.
+// TestCatchUpPace: the bot reads many threads within Slack's rate limits. Meanwhile, it answers new questions first.
 func TestCatchUpPace(t *testing.T) {
 	const threads = 110
 	inFakedTime(t, func(b *synctestHarness) {
@@ -448,8 +447,8 @@ func TestCatchUpPace(t *testing.T) {
 	})
 }
 
-// TestLostClicks: after a gap in which a click was lost, people are reminded once of the requests that waited, and told
-// why. After a short gap, nobody is reminded. After the next start, nobody is reminded again.
+// TestLostClicks: after a gap in which a click was lost, people get one reminder of the waiting requests. The reminder
+// says why it was sent. After a short gap, nobody is reminded. After the next start, nobody is reminded again.
 func TestLostClicks(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
@@ -504,8 +503,8 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 	return texts
 }
 
-// TestQuietRequests: nothing arrives over HTTP, although Slack answers the bot's calls. After a while, the bot reads
-// the messages that were written, and reminds nobody.
+// TestQuietRequests: no request arrives over HTTP, although Slack answers the bot's calls. After a while, the bot reads
+// the messages that people have written, and sends no reminders.
 func TestQuietRequests(t *testing.T) {
 	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")

@@ -41,13 +41,14 @@ type chaosRequest struct {
 // until returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
-// chaosAccount is an independent model of the product: the expected final state, computed from what arrived and when.
+// chaosAccount is an independent model of the product. chaosAccount computes the expected final state from the
+// deliveries that arrived, and from their times.
 type chaosAccount struct {
 	requests map[string]*chaosRequest // by the argument of the call
 	byID     map[string]*chaosRequest
 }
 
-// fold computes the account from everything that arrived, in order.
+// fold computes the account from all deliveries that arrived, in order.
 func (c *chaos) fold() chaosAccount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +107,8 @@ func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 	}
 }
 
-// reword records that a message was edited or deleted after it was read. While the request waits, its card shows that.
+// reword records that a message was edited or deleted after it was read. While the request waits, its card shows the
+// edit or the deletion.
 func (a chaosAccount) reword(m *chaosMessage, at time.Time, w approvers.MessageEdit) {
 	if m.reworded != nil && (m.reworded.Deleted || !w.Deleted && w.Edit <= m.reworded.Edit) {
 		return
@@ -274,7 +276,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	return nil
 }
 
-// clicksOn lists the clicks on a request that arrived.
+// clicksOn lists the clicks on a request that arrived at the bot.
 func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	for _, x := range c.arrivals {
 		if x.request == request {
@@ -284,7 +286,8 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// messages checks what Slack shows: no message twice, and no button of a finished request.
+// messages checks the messages that Slack shows. No message may appear twice, and a finished request must have no
+// button.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for outboxID, posts := range c.posts {
 		for post, n := range posts {

@@ -15,7 +15,7 @@ import (
 type chaosArrival struct {
 	at time.Time
 
-	// The fields of an event about a message, which was written, edited or deleted.
+	// The fields of an event about a message that was written, edited or deleted.
 	message string // its ts
 	edit    string // Slack's ts of the edit
 	text    string
@@ -33,7 +33,7 @@ type chaosArrival struct {
 // mishapCounts counts mishaps.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
-// mishap draws the fate of an attempt to deliver something, and records when the delivery arrives.
+// mishap draws the fate of an attempt to deliver an event, and records when the delivery arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +199,7 @@ func readChaosClick(raw []byte) (chaosArrival, bool) {
 // chaosPost is one message of an outbox message: its part, and its round.
 type chaosPost struct{ part, round int }
 
-// chaosPlace is where and when an outbox message was posted.
+// chaosPlace is the place and the time of a post of an outbox message.
 type chaosPlace struct {
 	ts string
 	at time.Time

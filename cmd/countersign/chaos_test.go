@@ -23,11 +23,11 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// TestChaos delivers Slack's events twice, late by up to six minutes, out of order, by a retry, or never. Meanwhile
-// people ask, edit, delete, write further messages, approve, reject and withdraw. An admin deletes cards, and the bot
-// is removed from the channel of the cards and invited again. The whole product runs in faked time: its sockets, its
-// store on the disk, its agent. The outcome of every message and every request is compared with an independent model
-// that knows only what arrived, and when.
+// TestChaos delivers Slack's events in every irregular way: twice, up to six minutes late, out of order, by a retry, or
+// never. Meanwhile people ask, edit and delete messages, write more messages, and approve, reject and withdraw calls.
+// An admin deletes cards, and the bot is removed from the channel of the cards and invited again. The whole product
+// runs in faked time, with its sockets, its store on the disk and its agent. The outcome of every message and every
+// request is compared with an independent model. The model knows only which events arrived, and when.
 //
 // COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
@@ -128,7 +128,7 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test if there is an error, unless it is one that people can get, too: the app did not respond, or the
+// may fails the test for an error, except for two errors that real people can get: the app did not respond, or the
 // clicked message has changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
@@ -146,7 +146,7 @@ func (c *chaos) asks() {
 	c.says(m, "", "@Countersign plain "+m.n)
 }
 
-// says records a message before anything about it can arrive.
+// says records a message before any event about the message can arrive.
 func (c *chaos) says(m *chaosMessage, thread, text string) {
 	m.root = thread
 	c.mu.Lock()
@@ -163,7 +163,7 @@ func (c *chaos) says(m *chaosMessage, thread, text string) {
 	c.texts[ts] = m
 }
 
-// recent returns one of the last messages that asked for a call, by its author.
+// recent returns one of the last messages that asked for a call, and the message's author.
 func (c *chaos) recent() *chaosMessage {
 	var asked []*chaosMessage
 	for i := len(c.order) - 1; i >= 0 && len(asked) < 12; i-- {
@@ -289,7 +289,7 @@ func (c *chaos) sweeps() {
 	}
 }
 
-// toggleMembership removes the bot from the channel of the cards, or invites it again.
+// toggleMembership removes the bot from the channel of the cards, or invites the bot again.
 func (c *chaos) toggleMembership() {
 	if c.out = !c.out; c.out {
 		c.ok(c.as("teo").Remove(c.ctx, "#support-approvals", "U0BOT"))

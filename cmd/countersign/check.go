@@ -107,7 +107,7 @@ func runCheck(out io.Writer, args []string) error {
 	return nil
 }
 
-// missing lists the variables that serve requires in addition to those already reported.
+// missing lists the variables that serve requires and that were not reported yet.
 func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	_, err := config.ReadEnv(config.Serve)
 	var all yamldoc.Problems

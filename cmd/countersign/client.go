@@ -91,7 +91,7 @@ func newToken() string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// printClient prints a token, and the lines of the policy file that let it in.
+// printClient prints a token, and the lines of the policy file that accept this token.
 func printClient(out io.Writer, name, token string) {
 	sum := sha256.Sum256([]byte(token))
 	fmt.Fprintf(out, `The token of %s, which is shown only now:

@@ -81,8 +81,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].handle(ctx, w, c.Options)
 }
 
-// holds reports whether the bot's store belongs to a path: the file that the bot has open is at this path, or was there
-// before it was moved away.
+// holds reports whether the bot's store belongs to a path. The result is true if the bot's open file is at this path,
+// or was there before somebody moved it away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {
@@ -113,7 +113,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// openControl opens a bot's control socket. It returns nil on systems that don't identify the peer of a connection.
+// openControl opens a bot's control socket. openControl returns nil on systems that don't identify the peer of a
+// connection.
 func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 	l, err := control.Listen(path)
 	switch {

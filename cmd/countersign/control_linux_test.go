@@ -113,7 +113,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	}
 }
 
-// The bot is killed during a task: the command says that the outcome is unknown, and leaves no partial file.
+// The bot is killed during a task. The command then says that the outcome is unknown, and leaves no partial file.
 func TestKilledDuringATask(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -190,8 +190,8 @@ func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out 
 	}
 }
 
-// 64 operators act simultaneously while people use the bot. All are served; of those who decide the same call, exactly
-// one succeeds.
+// 64 operators act simultaneously while people use the bot. The bot serves all operators. If several operators decide
+// the same call, exactly one succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
 	h, ask := withSocket(t)
@@ -254,8 +254,8 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// The bot refuses a command of another version with that reason, and does nothing that it does not understand
-// completely.
+// If a command has another version, the bot refuses it and gives this reason. The bot runs only commands that it
+// understands completely.
 func TestOtherVersions(t *testing.T) {
 	_, ask := withSocket(t)
 	for task, options := range map[string]any{
@@ -269,8 +269,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The operator's commands work with the demo as they do with serve, if the variables are set that the demo prints at
-// its start.
+// The demo prints variables at its start. With these variables, the operator's commands work with the demo as they do
+// with serve.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}
@@ -288,8 +288,8 @@ func TestDemoIsOperated(t *testing.T) {
 	}
 }
 
-// If another bot listens at the control socket, the exit code is that of a bot that could not run, not of wrong
-// configuration.
+// If another bot listens at the control socket, the exit code says that the bot could not run. The exit code does not
+// say that the configuration is wrong.
 func TestControlSocketIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	log := slog.New(slog.DiscardHandler)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// owners returns the user id of the store file's owner. Commands trust a bot that runs as this user.
+// owners returns the user id of the owner of the store's file. Commands trust a bot that runs as this user.
 func owners(path string) []int {
 	info, err := os.Stat(path)
 	if err != nil {

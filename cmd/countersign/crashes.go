@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// crashes is a file beside the store that records the current work of the process. If this process dies, the next one
-// knows what was in progress. The file is written without syncs, because the system's cache keeps the data of a killed
-// process, and the bot's work can't cause a power loss. The file contains no decisions; if it is missing, all counts
-// start at zero again.
+// crashes is a file beside the store that records the current work of the process. If this process dies, the next
+// process knows which work was in progress. The file is written without syncs, because the system's cache keeps the
+// data of a killed process, and the bot's work can't cause a power loss. The file contains no decisions. If the file is
+// missing, all counts start at zero again.
 //
 // Each line is an event: "+ KIND REF", work begins; "- KIND REF", work ends; "! KIND REF N", N processes died during
 // it.
@@ -59,7 +59,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	return c
 }
 
-// read parses lines. It ignores an incomplete last line.
+// read parses lines. The function ignores an incomplete last line.
 func (c *crashes) read(raw []byte) {
 	raw = raw[:bytes.LastIndexByte(raw, '\n')+1]
 	for s := bufio.NewScanner(bytes.NewReader(raw)); s.Scan(); {
@@ -97,7 +97,7 @@ func (c *crashes) count(w atWork, n int) {
 // Begin records that work begins.
 func (c *crashes) Begin(kind, ref string) { c.note('+', atWork{kind, ref}) }
 
-// End records that work has ended, with any result.
+// End records that work has ended. The result does not matter.
 func (c *crashes) End(kind, ref string) { c.note('-', atWork{kind, ref}) }
 
 // Count returns how many processes died during the work.
@@ -130,7 +130,7 @@ func (c *crashes) Forget(kind, ref string) {
 }
 
 // stop records that the process ends in an orderly way, so that this end is not counted as a crash of the work in
-// progress. After stop, nothing is recorded.
+// progress. After stop, no more work is recorded.
 func (c *crashes) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// TestCrashesFile checks that the next process counts only work that was in progress when a process died. It does not
-// count work that had ended, or that was in progress at an orderly stop.
+// TestCrashesFile checks that the next process counts only work that was in progress when a process died. Work that had
+// ended, or that was in progress at an orderly stop, does not count.
 func TestCrashesFile(t *testing.T) {
 	t.Parallel()
 	path, log := filepath.Join(t.TempDir(), "store.db.crashes"), slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -78,7 +78,7 @@ func TestCrashesFile(t *testing.T) {
 	}
 }
 
-// TestCrashesNowhere checks that a bot that can't write beside its store works, and says once which file it can't
+// TestCrashesNowhere checks a bot that can't write beside its store. The bot works, and says once which file it can't
 // write.
 func TestCrashesNowhere(t *testing.T) {
 	var said strings.Builder
@@ -134,8 +134,8 @@ func TestTurnThatKills(t *testing.T) {
 	}
 }
 
-// TestClickThatKills checks that a click that kills the process is tried five times and then set aside with a record,
-// and that the person who clicked is told. The request waits as before.
+// TestClickThatKills checks a click that kills the process. The click is tried five times, and is then set aside with a
+// record. The person who clicked is told, and the request waits as before.
 func TestClickThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)

@@ -82,8 +82,8 @@ func flip(t *testing.T, path string, records ...string) {
 	}
 }
 
-// Verification reports a damaged record of the history as one fault that names the record, wherever in its chain the
-// record is. All other records are verified, listed and exported.
+// Verification reports a damaged record of the history as one fault, which names the record. This rule holds for a
+// record at any position of its chain. All other records are verified, listed and exported.
 func TestDamagedRecordOfTheHistory(t *testing.T) {
 	t.Parallel()
 	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {
@@ -167,7 +167,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 	}
 }
 
-// The record that follows a damaged one is compared with the journal, so a forged record in that place is found.
+// The record after a damaged record is compared with the journal. Therefore a forged record in that position is found.
 func TestFollowerOfADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -16,10 +16,10 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// TestDatabaseRefuses starts the bot with databases that it can't use: it says what to do, and ends with the documented
-// exit code. Then a bot runs while its database has no connection left, becomes a standby, and has a full disk. Each
-// time nothing is acknowledged, /readyz says why, another bot does not start, and the running one continues by itself
-// when the database does.
+// TestDatabaseRefuses starts the bot with databases that the bot can't use. The bot says what to do, and ends with the
+// documented exit code. In the second part, the database of a running bot has no free connection, becomes a standby,
+// and gets a full disk. Each time, the bot acknowledges nothing, and /readyz says why. A second bot does not start.
+// When the database works again, the running bot continues by itself.
 func TestDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica")
@@ -51,7 +51,8 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	host := func(name string) func(*url.URL) { return func(u *url.URL) { u.Host = name } }
 	usual := m.env
 	on := func(address string) { m.env = append(usual[:len(usual):len(usual)], "COUNTERSIGN_STORE="+address) }
-	// refuses runs a command that must end with a code and say something, and never the password.
+	// refuses runs a command that must end with a given exit code and a given text. The output must not contain the
+	// password.
 	refuses := func(code int, words string, args ...string) {
 		t.Helper()
 		out := m.exits(code, args...)
@@ -162,7 +163,7 @@ func (m *moving) awaits(what string, is func() bool) {
 	}
 }
 
-// untilSays waits until /readyz answers that the bot is not ready, for a reason that has some words.
+// untilSays waits until /readyz answers that the bot is not ready, and the reason contains the given words.
 func (m *moving) untilSays(words string) {
 	m.Helper()
 	m.awaits("/readyz to say "+words, func() bool {
@@ -171,7 +172,8 @@ func (m *moving) untilSays(words string) {
 	})
 }
 
-// refusedLong waits until deliveries that don't fit into free space within the store are not acknowledged.
+// refusedLong sends large deliveries until the bot does not acknowledge them, because the store has no free space for
+// them.
 func (m *moving) refusedLong() {
 	m.Helper()
 	m.awaits("a delivery to be refused", func() bool {

@@ -112,7 +112,8 @@ func atTerminal(in io.Reader) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// confirmed shows the whole request and asks for confirmation. It returns the digest of the displayed arguments.
+// confirmed shows the whole request and asks for confirmation. The function returns the digest of the displayed
+// arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {

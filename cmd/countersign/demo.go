@@ -308,7 +308,7 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	}
 }
 
-// announceGateway prints how another agent asks.
+// announceGateway prints how another agent can ask for a call.
 func announceGateway(out io.Writer, s setup) {
 	fmt.Fprintf(out, "\nOther agents ask at http://%s. As the demo's CI bot, in another terminal:\n", s.gateway.Addr())
 	if c, ok := s.tools.Policy().ClientOf(demoClientToken); ok {
@@ -323,11 +323,13 @@ Then become Teo, and approve it. The answer says what %s may do. MCP clients cal
 	}
 }
 
-// demoClientToken is the token of the demo's client, which is no secret: the demo is open to everybody on this machine.
+// demoClientToken is the token of the demo's client. The token is not a secret, because the demo is open to everybody
+// on this machine.
 const demoClientToken = "cs_demo"
 
-// suggestion returns a call of one of the policy's own tools in the syntax of the scripted model: a named tool that
-// waits for somebody, if there is one. It is empty if the policy has no such tools, or none is known yet.
+// suggestion returns a call of one of the policy's own tools, in the syntax of the scripted model. The function prefers
+// a named tool whose calls wait for approval. The suggestion is empty if the policy has no tools of its own, or if none
+// of them is known yet.
 func suggestion(tools *catalog.Catalog, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {
@@ -357,7 +359,8 @@ func modelPlace(m agent.Model) string {
 	return m.BaseURL
 }
 
-// openBrowser opens the page if the machine has a browser. Errors don't matter, because the address was printed.
+// openBrowser opens the page if the machine has a browser. An error is ignored, because the address was already
+// printed.
 func openBrowser(url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

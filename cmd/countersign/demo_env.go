@@ -42,7 +42,7 @@ type demoEnv struct {
 	gatewayAddr string
 }
 
-// openDemoEnv opens the services around the bot. It does not serve yet.
+// openDemoEnv opens the services around the bot. openDemoEnv does not serve yet.
 func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env, now func() time.Time, log *slog.Logger) (st demoEnv, err error) {
 	if st.l, err = listen("the demo", "--addr", o.addr); err != nil {
 		return st, err
@@ -112,8 +112,8 @@ func demoStoreAt(dir, address string) (config.Store, error) {
 	return at, nil
 }
 
-// openDemoStore opens the demo's store, and makes it if there is none. A store that was chosen must be empty or a
-// demo's own: then it gets a mark, by which later demos and serve know it.
+// openDemoStore opens the demo's store, and makes it if there is none. If the user chose the store, it must be empty or
+// belong to a demo. The store then gets a mark by which later demos and serve recognise it.
 func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads string) (openedStore, error) {
 	var db openedStore
 	var err error
@@ -140,8 +140,8 @@ func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads stri
 	return db, nil
 }
 
-// openDemoDatabase opens a database and holds it alone. A bot's database is refused before it is held, so that the bot
-// is not disturbed.
+// openDemoDatabase opens a database and holds it alone. A database of a bot is refused before it is held, so that the
+// bot is not disturbed.
 func openDemoDatabase(ctx context.Context, at config.Store) (openedStore, error) {
 	db, err := postgres.Open(ctx, at.URL.Reveal(), postgres.Options{Create: true})
 	if err != nil {
@@ -156,7 +156,7 @@ func openDemoDatabase(ctx context.Context, at config.Store) (openedStore, error)
 	return db, nil
 }
 
-// mayBeDemo returns an error if a store is in use, and not by demos.
+// mayBeDemo returns an error if a store is in use by something other than a demo.
 func mayBeDemo(ctx context.Context, at config.Store, db store.Store) error {
 	if is, err := isDemo(ctx, db); err != nil || is {
 		return err
@@ -169,7 +169,7 @@ func mayBeDemo(ctx context.Context, at config.Store, db store.Store) error {
 	return err
 }
 
-// isDemo reports whether a demo was told to use a store.
+// isDemo reports whether a demo has marked a store as its own.
 func isDemo(ctx context.Context, db store.Store) (is bool, err error) {
 	err = db.View(ctx, func(r store.Reader) error {
 		_, err := r.Setting(store.SettingDemo)
@@ -185,7 +185,8 @@ const shopServer = "shop"
 // shopPath is the path of the shop's tools at the demo's address.
 const shopPath = "/shop/mcp"
 
-// shopCatalog configures a catalog with the tools of the sample shop, which are reached like those of any MCP server.
+// shopCatalog configures a catalog with the tools of the sample shop. The catalog reaches these tools like those of any
+// MCP server.
 func shopCatalog(s *shop.Shop, url string) catalog.Config {
 	server := config.Server{
 		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,

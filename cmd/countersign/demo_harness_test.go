@@ -25,8 +25,8 @@ type demoHarness struct {
 	ctx   context.Context // until the test ends
 }
 
-// usualTransport is the transport of tests that don't choose one: with COUNTERSIGN_TRANSPORT=http, scenarios, demo
-// harnesses and tests in faked time use HTTP.
+// usualTransport is the transport of tests that don't choose one. With COUNTERSIGN_TRANSPORT=http, this is HTTP for
+// scenarios, demo harnesses and tests in faked time.
 func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
 // openDemoHarness starts everything with its files in dir, and stops it when the test ends. change may change the bot's
@@ -82,7 +82,7 @@ func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness
 	return h
 }
 
-// down stops the bot, lets time pass without it, and starts a new one on the same store.
+// down stops the bot, lets time pass without a bot, and starts a new bot on the same store.
 func (h *demoHarness) down(d time.Duration) {
 	h.Helper()
 	if err := h.bot.end(); err != nil {

@@ -30,7 +30,8 @@ func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err 
 	return suggestCalls(file.Policy, known), nil
 }
 
-// suggestCalls returns an introduction with calls of the policy's tools. It is empty if none of them can be called.
+// suggestCalls returns an introduction with calls of the policy's tools. The introduction is empty if none of the tools
+// can be called.
 func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	var alone, waiting string // the first tool that runs without asking, and the first that waits
 	var role string
@@ -66,8 +67,8 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	return hint
 }
 
-// exampleCall writes a call of a tool with the arguments that its schema requires. It returns false if nothing offers
-// the tool.
+// exampleCall writes a call of a tool with the arguments that its schema requires. exampleCall returns false if no
+// source offers the tool.
 func exampleCall(name string, known []check.Tool) (string, bool) {
 	if _, builtIn := approvers.BuiltIn(name); builtIn {
 		return "", false

@@ -162,7 +162,7 @@ func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// again interrupts the next run of the tool instead: this one did not count.
+// again makes the next run of the tool the interrupted one, because the current run did not count.
 func (c *interruptedRun) again(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *interruptedRun) mended() {
 	c.done = false
 }
 
-// clock is a wall clock that a scenario can set. It runs at normal speed with an offset.
+// clock is a wall clock that a scenario can set. clock runs at normal speed with an offset.
 type clock struct{ off atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
@@ -191,8 +191,8 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load
 // set sets the clock.
 func (c *clock) set(t time.Time) { c.off.Store(int64(time.Until(t))) }
 
-// reach advances the clock to a time. A time that has already passed is ignored: if the clock went back, events that
-// were just recorded could lie in the clock's future, and the scenario would not wait for them.
+// reach advances the clock to a time. A time that has already passed is ignored. If the clock went back, events that
+// were just recorded could be in the clock's future, and the scenario would not wait for them.
 func (c *clock) reach(t time.Time) {
 	if t.After(c.now()) {
 		c.set(t)

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// The demo with a user's own policy suggests a call that can be made under it; if there are several, one that waits for
-// approval.
+// The demo with a user's own policy suggests a call that can be made under this policy. If there are several such
+// calls, it suggests one that waits for approval.
 func TestSuggestion(t *testing.T) {
 	t.Parallel()
 	const look = `http:

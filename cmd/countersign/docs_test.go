@@ -20,7 +20,7 @@ var (
 	clockTime = regexp.MustCompile(`\d\d:\d\d:\d\d`)
 )
 
-// page is the documentation page about trying policies. The tests use its files and run its commands.
+// page is the documentation page about trying policies. The tests use the page's files and run the page's commands.
 const page = "../../docs/explain.md"
 
 // pageFiles writes the files that the page shows into a new directory.
@@ -121,8 +121,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// timeless returns a text without its times of day. They differ by moments from run to run, because playing a scenario
-// takes time.
+// timeless returns a text without its times of day. The times differ slightly from run to run, because playing a
+// scenario takes time.
 func timeless(text string) string { return clockTime.ReplaceAllString(text, "") }
 
 func firstDifference(got, want string) string {

@@ -51,8 +51,8 @@ Slack or the model refuses a token · 3 Slack, the model or the store can't be r
 	return cmd
 }
 
-// offlineTools returns the tools of a policy, as far as they are known without contacting a source. It adds their
-// properties to the policy.
+// offlineTools returns the tools of a policy, as far as they are known without contacting a source. offlineTools adds
+// the properties of these tools to the policy.
 func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 	tools, err := catalog.Offline(file, path)
 	if err != nil {
@@ -70,7 +70,7 @@ func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	return opened(openStore(env.Store.Path)) // the doctor has already checked that the file exists
 }
 
-// askRefusals asks the running bot what Slack refuses in its workspace.
+// askRefusals asks the running bot which features Slack refuses in its workspace.
 func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
 	var out bytes.Buffer
 	if err := doctorTask.ask(ctx, env, none{}, nil, &out); err != nil {
@@ -82,8 +82,8 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 	return list, nil
 }
 
-// doctorTask confirms that the running bot can read its store. It writes, as JSON, what Slack refuses in the bot's
-// workspace.
+// doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack
+// refuses in the bot's workspace.
 var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
 	var list []settings.Refusal
 	err := w.store.View(ctx, func(r store.Reader) (err error) {

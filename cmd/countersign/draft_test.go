@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// slowly is a model that writes a paragraph every two seconds. The fields say how its answer ends.
+// slowly is a model that writes a paragraph every two seconds. The fields say how the model's answer ends.
 type slowly struct {
 	paragraphs []string
 	breaks     atomic.Bool // the answer is cut off instead of ending, and the model is down from then on
@@ -71,8 +71,8 @@ func (b *synctestHarness) replies(thread string) (out []string) {
 	return out
 }
 
-// Whatever happens to the draft while the model writes, in the end the thread has one message with the whole answer,
-// and no open stream.
+// Different things happen to the draft while the model writes. In the end, the thread always has one message with the
+// whole answer, and no open stream.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
@@ -163,8 +163,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDraftOfManyBlocks: if a model writes more at once than a message can hold, the draft shows as much as fits. In
-// the end the whole answer is shown.
+// TestDraftOfManyBlocks: if a model writes more at once than a message can hold, the draft shows the part that fits. In
+// the end, the whole answer is shown.
 func TestDraftOfManyBlocks(t *testing.T) {
 	var lines []string
 	for i := range 200 {

@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// A store of an earlier version opens, and work continues in it. Each archive holds the files of a demo in which a
-// refund was approved and done, an e-mail was cut off while it was sent, and another refund waits.
+// A store of an earlier version can be opened, and its work continues. Each archive holds the files of a demo. In this
+// demo, a refund was approved and done, an e-mail was interrupted while it was sent, and another refund waits.
 func TestStoresOfEarlierPrograms(t *testing.T) {
 	archives, err := filepath.Glob("testdata/stores/*.tar.gz") // each archive is named after the commit of the program that wrote it
 	if err != nil || len(archives) == 0 {

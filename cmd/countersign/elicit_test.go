@@ -27,7 +27,8 @@ const tripForm = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"enum":["fish","veal","none"]},"maxItems":2},
 	"window":{"type":"boolean","default":true}}}`
 
-// booking is a tool that asks the requester a question, and returns the answer as its result. Its timeout is short.
+// booking is a tool that asks the requester a question, and returns the answer as its result. The tool's timeout is
+// short.
 func booking(f agent.Form) agent.Tool {
 	return agent.Tool{Name: "book", Effect: approvers.Unprotected, Timeout: 20 * time.Second, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		reply, err := in.Ask(ctx, f)
@@ -105,8 +106,8 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks a question in the middle of its run, the requester fills in the form, and the tool gets exactly these
-// values. While the question waits, the tool's timeout does not run.
+// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly these values. While
+// the question waits, the tool's timeout does not run.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
@@ -191,7 +192,8 @@ func (b *synctestHarness) isTold(thread, words string) bool {
 
 var errTwice = errors.New("twice")
 
-// Whatever happens to a question, nobody else can answer it, and it ends in one of the defined states.
+// Different things happen to a question. In each case, nobody else can answer it, and it ends in one of the defined
+// states.
 func TestEndsOfAQuestion(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
@@ -297,7 +299,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// Of sixteen simultaneous answers, in any mix, exactly one counts.
+// There are sixteen simultaneous answers of different kinds. Exactly one answer counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

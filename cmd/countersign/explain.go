@@ -125,7 +125,7 @@ func explain(out io.Writer, o explainOptions) error {
 	return nil
 }
 
-// checkClient checks the flags of a call of a client.
+// checkClient checks the flags that describe a client's call.
 func (o explainOptions) checkClient() error {
 	switch {
 	case o.client == "" && (o.actsFor != "" || o.mode != string(approvers.DecideMode)):
@@ -142,8 +142,8 @@ func (o explainOptions) checkClient() error {
 	return nil
 }
 
-// callOf builds the call of a fixture. For arguments that the bot would reject, it returns an error with the text that
-// the model would receive.
+// callOf builds the call of a fixture. For arguments that the bot would reject, callOf returns an error with the text
+// that the model would receive.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	if x.Client != "" {
 		return callOfClient(p, tools, x, now)
@@ -168,7 +168,7 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	return c, nil
 }
 
-// plainCall builds a call without those who ask for it.
+// plainCall builds a call without its requesters.
 func plainCall(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	t, _ := p.Tool(x.Tool, x.Agent)
 	args, err := approvers.StrictArgs(x.Args, t.ReadsNumbers())
@@ -185,7 +185,7 @@ func plainCall(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now
 	return approvers.Call{Tool: x.Tool, Effect: tool.Effect, Facts: approvers.Facts{Args: args, Agent: x.Agent, Now: x.At}}, nil
 }
 
-// callOfClient builds the call of a fixture that a client makes, as the gateway does.
+// callOfClient builds a client's call from a fixture, as the gateway does.
 func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	client, ok := p.Client(x.Client)
 	if !ok {
@@ -278,7 +278,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	}
 }
 
-// maskedWords describes which arguments the policy masks, and who must see them anyway.
+// maskedWords describes which arguments the policy masks, and who must still see their values.
 func maskedWords(t approvers.ToolPolicy) string {
 	switch {
 	case len(t.Secrets) == 0:
@@ -289,7 +289,7 @@ func maskedWords(t approvers.ToolPolicy) string {
 	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
-// clockText formats a time. It includes the date, unless that is the given day.
+// clockText formats a time. The text includes the date, unless the date is the given day.
 func clockText(t, day time.Time) string {
 	t, day = t.UTC().Truncate(time.Second), day.UTC()
 	form := "15:04"

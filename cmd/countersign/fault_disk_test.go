@@ -24,7 +24,7 @@ type diskFault struct {
 	at          string // the kind of pages that the failing call writes; empty: any
 }
 
-// The pages of a store: the first two are meta pages; all others are data.
+// The pages of a store. The first two pages are meta pages, and all other pages have data.
 const (
 	dataPages = "data"
 	metaPages = "meta"
@@ -38,10 +38,11 @@ var diskFaults = []diskFault{
 	{"pwrite64", "EROFS", ""}, // the file system is read-only: a kernel makes a damaged one read-only
 }
 
-// TestFailingDisk makes the disk fail under a bot in use: a sync of data or of a meta page, a write, or any write
-// because the file system is read-only. After such a failure the contents of the disk are unknown, so the process must
-// stop with code 3 and an error, and must not have acknowledged anything that may not be durable. The store must be
-// intact, a new process must continue with it, and in the end nothing may be lost and nothing may have run twice.
+// TestFailingDisk makes the disk fail while a bot uses it. The failure is a sync of data or of a meta page, a write, or
+// every write because the file system is read-only. After such a failure, the contents of the disk are unknown.
+// Therefore the process must stop with code 3 and an error. The process must not have acknowledged a delivery that may
+// not be durable. The store must be intact, and a new process must continue with it. In the end, no work may be lost
+// and no call may have run twice.
 //
 // Each failure happens once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
@@ -76,11 +77,11 @@ func TestFailingDisk(t *testing.T) {
 }
 
 // diskFails starts the bot, makes a system call on its store fail, waits until the bot has stopped because of that, and
-// checks the store. It returns the pages of the failed call, or false if the bot made fewer such calls.
+// checks the store. diskFails returns the pages of the failed call, or false if the bot made fewer such calls.
 func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
-	// strace counts the calls of each thread separately, and the process has several.
+	// strace counts the calls of each thread separately, and the process has several threads.
 	bot := c.start(ctx, killPoint{}, strace, "-f", "-qq", "-y", "-e", "signal=none", "-o", record, "-P", c.conf.Store, "-e", "trace=pwrite64,fdatasync",
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d", f.call, f.errno, nth))
 	select {
@@ -115,8 +116,8 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	return at, true
 }
 
-// failedAt returns the pages of the failed call in strace's record: the pages that a failed write was to write, or the
-// pages that were last written before a failed sync. It returns false if no call failed.
+// failedAt returns the pages of the failed call in the record of strace. For a failed write, these are its pages. For a
+// failed sync, these are the pages that were last written before. If no call failed, failedAt returns false.
 func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
 	var begun []string // unfinished calls of other threads

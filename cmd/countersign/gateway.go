@@ -26,7 +26,7 @@ func openReceiptKey(path string) (gateway.ReceiptKey, error) {
 	return k, err
 }
 
-// openGateway returns the server of the requests of other agents.
+// openGateway returns the HTTP server for the requests of other agents.
 func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	g, err := gateway.New(ctx, gateway.Config{
 		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Now: s.now, Count: p.metrics.countCaller,
@@ -81,7 +81,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return &limitedConn{Conn: c, end: sync.OnceFunc(func() { <-l.free })}, nil
 }
 
-// Close also ends the wait of Accept.
+// Close closes the listener. An Accept that waits then returns.
 func (l *limitedListener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -92,7 +92,7 @@ type limitedConn struct {
 	end func()
 }
 
-// Close lets another connection be opened.
+// Close closes the connection, so that another connection can be accepted.
 func (c *limitedConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()

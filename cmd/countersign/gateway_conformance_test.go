@@ -24,7 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// suitePolicy has the tools that the conformance suite calls. Nobody has to approve them.
+// suitePolicy has the tools that the conformance suite calls. Calls of these tools need no approval.
 const suitePolicy = `version: 1
 servers:
   suite: {url: %q, allow: [127.0.0.1], prefix: false}
@@ -42,7 +42,7 @@ clients:
   suite: {token: "sha256:%s", agent: support, owner: U0100, tools: ["*"]}
 `
 
-// polls says when the suite has looked at a task.
+// polls records when the suite has polled a task.
 type polls struct {
 	direct atomic.Bool // the latest call does not declare tasks, so nobody will look
 	mu     sync.Mutex
@@ -70,7 +70,8 @@ func (p *polls) wait(ctx context.Context) {
 	}
 }
 
-// openSuiteServer opens the MCP server with these tools. Slow ones end after somebody has looked at their task.
+// openSuiteServer starts the MCP server with the tools of the suite. A slow tool ends after the suite has polled its
+// task.
 func openSuiteServer(t *testing.T, looks *polls) string {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "suite", Version: "1"}, nil)
@@ -109,8 +110,9 @@ func openSuiteServer(t *testing.T, looks *polls) string {
 	return s.URL
 }
 
-// conformance lists the scenarios of the suite that apply to the gateway, with their checks that can't pass: they are
-// about prompts, about resources, or about tools of the suite that ask the client something.
+// conformance lists the scenarios of the suite that apply to the gateway. For each scenario, conformance lists the
+// checks that can't pass, because they are about prompts, about resources, or about tools that ask the client
+// something.
 var conformance = map[string][]string{
 	"server-initialize": nil, "server-session-lifecycle": nil, "ping": nil, "tools-list": nil, "tools-call-simple-text": nil, "tools-call-error": nil,
 	"server-sse-multiple-streams": nil, "dns-rebinding-protection": nil, "http-header-validation": nil,
@@ -123,7 +125,7 @@ var conformance = map[string][]string{
 	"tasks-request-headers": nil, "tasks-dispatch-and-envelope": {"tasks-result-type-complete-on-non-task-responses"},
 }
 
-// The conformance suite of the Model Context Protocol for servers, as far as it applies.
+// The applicable parts of the Model Context Protocol's conformance suite for servers pass.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
 	node, dir := mcpClients(t, "the conformance suite for MCP servers was")

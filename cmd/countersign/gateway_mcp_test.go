@@ -26,17 +26,17 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// Keys of _meta in the results of the gateway.
+// The keys of _meta in the gateway's results.
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition"
 	requestKey     = "countersign/request"
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of a client whose calls are held for a second only.
+// briefToken is the token of the client brief, whose calls are held for only a second.
 const briefToken = "cs_the-token-of-brief"
 
-// withBrief adds this client to a policy. E-mails are sent even if their caller has left.
+// withBrief adds the client brief to a policy. In this policy, e-mails are sent even if their caller has left.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
 	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
@@ -51,7 +51,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// mcpClient is another agent that speaks MCP, with the official Go SDK.
+// mcpClient is another agent that speaks MCP. mcpClient uses the official Go SDK.
 type mcpClient struct {
 	*testing.T
 	*mcp.ClientSession
@@ -78,7 +78,7 @@ func connectMCP(t *testing.T, over mcp.Transport, version string) mcpClient {
 	return mcpClient{t, session, progress}
 }
 
-// openMCPProcess connects through a process that speaks over its standard input and output.
+// openMCPProcess connects through a process that speaks MCP over its standard input and output.
 func openMCPProcess(t *testing.T, base, token, version string) mcpClient {
 	t.Helper()
 	path, err := built()
@@ -101,7 +101,8 @@ type mcpAnswer struct {
 	err  error
 }
 
-// wants fails the test if an answer has another disposition, or lacks a word. "" is an answer without a result.
+// wants fails the test if an answer has the wrong disposition or lacks a word. The disposition "" stands for an answer
+// without a result.
 func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
 	c.Helper()
 	if a.err != nil {
@@ -142,7 +143,7 @@ func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
 
 func (c mcpClient) call(tool, args string) mcpAnswer { return c.callIn(c.Context(), tool, args) }
 
-// does calls a tool about a request, which has to succeed.
+// does calls one of the gateway's own tools about a request. The call must succeed.
 func (c mcpClient) does(tool, args string) {
 	c.Helper()
 	if a := c.call(tool, args); a.err != nil || a.IsError {
@@ -178,8 +179,8 @@ func refundOf(amount string) string {
 	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
 }
 
-// Clients of MCP, with the official SDK, in two versions of the protocol: the list of tools, and calls that are run,
-// approved, rejected, asked about, withdrawn, repeated and left.
+// MCP clients with the official SDK use the gateway, in two versions of the protocol. The clients list the tools. The
+// calls of the clients are run, approved, rejected, asked about, withdrawn, repeated and abandoned.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t, withBrief)
@@ -212,7 +213,7 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
-	// Held until somebody decides, with what the client needs to know.
+	// The call is held until somebody decides. The client gets the progress messages that it needs.
 	for i, c := range []mcpClient{current, older} {
 		args, preview := refundOf(fmt.Sprint(i+1)), fmt.Sprintf("Refund of $%d.00", i+1)
 		answer := c.calls("issue_refund", args)
@@ -222,7 +223,7 @@ func TestMCP(t *testing.T) {
 		if strings.Contains(first.text, "of before") {
 			t.Errorf("the first answer says that it is late: %s", first.text)
 		}
-		// It was delivered, so the identical call is a new request.
+		// The first result was delivered, so the identical call is a new request.
 		answer = c.calls("issue_refund", args)
 		c.waits("waits for Team Lead")
 		teo.clicks("countersign", "", "Reject…", preview)
@@ -233,7 +234,7 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
-	// Through a process. What it interrupts is left, and not withdrawn.
+	// The client connects through a process. A call that the client interrupts is abandoned, but not withdrawn.
 	for i, version := range []string{"", "2025-11-25"} {
 		c := openMCPProcess(t, ci.base, ciToken, version)
 		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
@@ -250,7 +251,7 @@ func TestMCP(t *testing.T) {
 		c.wants(<-answer, "approved-executed", "refund")
 	}
 
-	// Beyond the patience of the client. The call does not run while its caller is away.
+	// The decision takes longer than the client waits. The call does not run while its caller is away.
 	late := brief.wants(brief.call("issue_refund", refundOf("3")), "", "has no result yet", "waits for Team Lead", "same arguments", "countersign.result")
 	says, _ := late.StructuredContent.(map[string]any)
 	if says["request"] != late.request() || says["status"] != "pending" {
@@ -266,7 +267,8 @@ func TestMCP(t *testing.T) {
 		t.Errorf("the repetition became %s instead of %s", a.request(), late.request())
 	}
 
-	// The policy says that e-mails are sent even if their caller has left. The result is handed over, once.
+	// The policy says that e-mails are sent even if their caller has left. The caller gets the result later, and only
+	// once.
 	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
 	late = brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Sorry")
@@ -281,7 +283,7 @@ func TestMCP(t *testing.T) {
 		brief.does("countersign.withdraw", `{"request":"`+again.request()+`","reason":"not needed"}`)
 	}
 
-	// A client that hangs up, in both ways, withdraws nothing.
+	// A client that hangs up, in either way, withdraws nothing.
 	for i, c := range []mcpClient{current, older} {
 		args, preview := refundOf(fmt.Sprint(i+4)), fmt.Sprintf("Refund of $%d.00", i+4)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -298,7 +300,7 @@ func TestMCP(t *testing.T) {
 		c.wants(<-answer, "approved-executed", "refund")
 	}
 
-	// A question reaches the client, and its answer the approver.
+	// A question reaches the client, and the client's answer reaches the approver.
 	answer := current.calls("issue_refund", refundOf("6"))
 	current.waits("waits for Team Lead")
 	teo.clicks("countersign", "", "Details…", "Refund of $6.00")
@@ -326,8 +328,8 @@ func TestMCP(t *testing.T) {
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
 }
 
-// mcpClients installs the clients of testdata/mcp. Some of them need a newer Node.js than other tests, which npm has for
-// some machines.
+// mcpClients installs the clients of testdata/mcp. Some clients need a newer Node.js than the other tests. npm has this
+// version for some machines.
 func mcpClients(t *testing.T, untried string) (node, modules string) {
 	t.Helper()
 	node, tool := npm.Require(t, untried)
@@ -369,7 +371,8 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 	}
 }
 
-// The official TypeScript SDKs, each with its own form of tasks: held calls, timeouts and repetitions, tasks.
+// The gateway works with the official TypeScript SDKs, each with its own form of tasks. The test has held calls,
+// timeouts, repetitions and tasks.
 func TestMCPTypeScript(t *testing.T) {
 	t.Parallel()
 	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
@@ -425,8 +428,8 @@ func TestMCPTypeScript(t *testing.T) {
 	}
 }
 
-// The bot is killed while a call is held, and after another one ran whose caller had left. No approval is lost with the
-// connection, each tool runs once, and the undelivered result is handed over.
+// The bot is killed while one call is held, and after another call ran whose caller had left. No approval is lost with
+// the connection, each tool runs once, and the caller later gets the undelivered result.
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t, withBrief)
@@ -460,8 +463,8 @@ func TestMCPKilled(t *testing.T) {
 	}
 }
 
-// Calls that are held: from the decision until the client has the answer, and the memory for many at once. docs/figures.md
-// has the figures; the sizes come from the environment.
+// The test measures held calls: the time from the decision until the client has the answer, and the memory for many
+// held calls. docs/figures.md has the figures; the sizes come from the environment.
 func TestMCPHeld(t *testing.T) {
 	t.Parallel()
 	decided, held := testkit.Size(t, "COUNTERSIGN_DECIDED", 2), testkit.Size(t, "COUNTERSIGN_HELD", 20)
@@ -508,8 +511,8 @@ func TestMCPHeld(t *testing.T) {
 	}
 }
 
-// memoryOf returns the memory that the bot's live objects and stacks take, and its resident memory, in bytes. The live
-// heap follows from the size at which the next garbage collection begins.
+// memoryOf returns two figures in bytes: the memory of the bot's live objects and stacks, and its resident memory. The
+// live heap follows from the size at which the next garbage collection begins.
 func memoryOf(t *testing.T, admin string) (live, resident float64) {
 	t.Helper()
 	_, metrics := get(t, admin+"/metrics")

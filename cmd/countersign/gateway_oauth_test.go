@@ -16,8 +16,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// An agent with an access token asks for the Team Lead. He is proven to be behind it, so the call goes to somebody else,
-// and nobody but this agent for this person sees it.
+// An agent with an access token asks on behalf of the Team Lead. The token proves this, so somebody else must approve
+// the call. Only this agent, and only when it acts for the Team Lead, sees the request.
 func TestGatewayOAuth(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -37,7 +37,7 @@ const (
 	otherToken = "cs_the-token-of-other"
 )
 
-// gatewayClients are the clients of these tests, in the form of the policy file. Sam owns ci; Teo, the Team Lead, owns
+// gatewayClients is the part of the policy file with the clients of these tests. Sam owns ci; Teo, the Team Lead, owns
 // other.
 var gatewayClients = fmt.Sprintf(`
 clients:
@@ -50,14 +50,15 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caller is another agent. It checks each answer against the description that the gateway serves.
+// caller is another agent. caller checks each answer against the description that the gateway serves.
 type caller struct {
 	*testing.T
 	base, token string
 	router      routers.Router
 }
 
-// openGateway starts a bot with a gateway, whose policy has the clients of these tests. change changes the policy's text.
+// openGateway starts a bot with a gateway. The policy of the bot has the clients of these tests. change changes the
+// policy's text.
 func openGateway(t *testing.T, change ...func(policy string) string) (*processHarness, *program, caller) {
 	t.Helper()
 	p := openProcessHarness(t)
@@ -182,7 +183,7 @@ func (c caller) ask(key, body string) gatewayReply {
 	return c.do(http.MethodPost, "/v1/requests", body, "Idempotency-Key", key)
 }
 
-// wants fails the test if an answer has another status, or is about another state.
+// wants fails the test if an answer has another HTTP status or another state than expected.
 func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 	c.Helper()
 	got := r.text("status")
@@ -197,7 +198,7 @@ func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 
 const refund = `{"mode":"decide","tool":"issue_refund","args":{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"},"summary":"It arrived broken","state":"s-1"`
 
-// The contract of the HTTP door in the mode decide: from the request to the outcome, with real clicks.
+// The HTTP door keeps its contract in the mode decide, from the request to the outcome, with real clicks.
 func TestGatewayDecide(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t)
@@ -276,7 +277,7 @@ func TestGatewayDecide(t *testing.T) {
 	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "The client ci says", "it ran", "refund re_1")
 }
 
-// verify checks a receipt as a resource does, with the published keys only.
+// verify checks a receipt with only the published keys, as the receiver of a receipt does.
 func (c caller) verify(receipt, id, args string) {
 	c.Helper()
 	_, text := get(c.T, c.base+"/.well-known/jwks.json")
@@ -304,8 +305,8 @@ func (c caller) verify(receipt, id, args string) {
 	}
 }
 
-// The other ends of a request: rejected, which holds for the identical call; withdrawn; refused; low risk; a tool that
-// only the caller knows; an edit; and a tool that Countersign runs.
+// The other outcomes of a request: a rejection, which also holds for the identical call; a withdrawal; a refusal; a
+// call of low risk; a tool that only the caller knows; an edit; and a tool that Countersign runs.
 func TestGatewayEnds(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -352,13 +353,13 @@ func TestGatewayEnds(t *testing.T) {
 		t.Errorf("a tool that only the caller knows waits: %s", own.Original)
 	}
 
-	// The calls of clients can be planned again, while the bot runs.
+	// countersign check --replay can plan the calls of clients again while the bot runs.
 	if said := launch(t, p.dir, p.env, "check", "--replay", "stored").says(`(\d+ calls: .*)`); !strings.HasSuffix(said, " as planned then, 0 not") {
 		t.Errorf("a replay of the history says %q", said)
 	}
 }
 
-// Requests that are not valid, and limits. Nothing of this is stored.
+// Invalid requests, and requests beyond a limit, are refused. None of these requests is stored.
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	_, _, ci := openGateway(t)
@@ -398,7 +399,7 @@ func TestGatewayRefuses(t *testing.T) {
 	}
 }
 
-// Sixteen identical requests at once become one, and of sixteen claims one succeeds.
+// Sixteen identical requests at the same moment become one request. Of sixteen claims, one succeeds.
 func TestGatewayRaces(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -497,8 +498,8 @@ func TestGatewayStream(t *testing.T) {
 	}
 }
 
-// Two replicas on one database: a request that is sent to one of them can be read, awaited and claimed at the other, the
-// receipts of both can be verified at both, and one of them tells the webhook.
+// Two replicas work on one database. A request that is sent to one replica can be read, awaited and claimed at the
+// other. Each replica can verify the receipts of both replicas. One replica calls the webhook.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -573,7 +574,8 @@ func TestGatewayReplicas(t *testing.T) {
 	}
 }
 
-// clicksInForm waits for a button in the form that a click opens, clicks it, and waits for the next form.
+// clicksInForm waits for a button in the form that a click opens. clicksInForm then clicks the button and waits for the
+// next form.
 func (w watcher) clicksInForm(label string) {
 	w.Helper()
 	w.wait(label+" in a form", func(ctx context.Context) (bool, error) {

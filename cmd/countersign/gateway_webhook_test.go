@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// delivered is one message that the receiver of webhooks got.
+// delivered is one message that the webhook's receiver got.
 type delivered struct{ id, body string }
 
-// The bot is killed while a receiver has a message that is not answered yet. The next process sends the message again,
-// with the same id, and then nothing more. A receiver on this machine that the policy does not allow gets nothing, and
+// The bot is killed after a receiver got a message and before the receiver answered. The next process sends the message
+// again once, with the same id. If the policy does not allow a receiver on this machine, the receiver gets nothing, and
 // /readyz says so. A request can't name a receiver.
 func TestGatewayWebhook(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestGatewayWebhook(t *testing.T) {
 	}
 	answer <- http.StatusOK
 
-	// Another client's webhook is refused by the guard. Meanwhile ci gets its next message.
+	// The guard refuses the webhook of another client. Meanwhile, ci gets its next message.
 	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	other := ci
 	other.token = otherToken

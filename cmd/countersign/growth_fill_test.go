@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// original is one conversation with its call, as a workflow wrote it. Copies are made from it.
+// original is one conversation with its call, as a workflow wrote it. The test makes copies from this conversation.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message
@@ -31,8 +31,8 @@ type original struct {
 	payloads  map[uint64]approvers.AuditPayload
 }
 
-// growing is a store that is filled with copies. Their ids increase, so that filling takes minutes rather than hours;
-// the measured reads and decisions are in random order.
+// growing is a store that is filled with copies. The ids of the copies increase, so that filling takes minutes rather
+// than hours. The measured reads and decisions are in random order.
 type growing struct {
 	t        *testing.T
 	at       func() (store.Store, error) // opens the store
@@ -76,7 +76,7 @@ func (g *growing) close() {
 	}
 }
 
-// make makes a person ask for a refund, which then waits or, if finished is set, is approved and run.
+// make makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the refund waits.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
 	ctx, wf := g.t.Context(), g.workflow
@@ -123,7 +123,7 @@ func (g *growing) approval(r approvers.Request) workflow.Click {
 	}
 }
 
-// read reads everything that belongs to a turn.
+// read reads all records that belong to a turn.
 func (g *growing) read(turn string) (o original) {
 	g.t.Helper()
 	err := g.store.View(g.t.Context(), func(r store.Reader) (err error) {
@@ -170,7 +170,7 @@ func (g *growing) read(turn string) (o original) {
 // every disk.
 const maxFinished = 100_000
 
-// to fills the store up to n waiting copies, and as many finished ones up to maxFinished.
+// to fills the store up to n waiting copies and n finished copies, but at most maxFinished finished copies.
 func (g *growing) to(n int) {
 	g.t.Helper()
 	const batch = 2000
@@ -197,7 +197,8 @@ func (g *growing) to(n int) {
 	}
 }
 
-// copy writes copy i, with kind and the number at the end of its ids. Each copy is a little younger than the one before.
+// copy writes copy i. The ids of the copy end with kind and the number. Each copy is a little younger than the copy
+// before.
 func (o original) copy(tx store.Tx, kind string, i int) error {
 	name, later := fmt.Sprintf("%s%09d", kind, i), time.Duration(i)*time.Millisecond
 	conv, turn, call, r, e := o.conv, o.turn, o.call, o.request, o.execution

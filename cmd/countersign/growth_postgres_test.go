@@ -20,8 +20,8 @@ import (
 	recordjson "countersign/store/record"
 )
 
-// TestGrowthPostgres measures what grows with a database: start, heap, decision time, size. COUNTERSIGN_WAITING makes it
-// long, as in TestGrowth. The server syncs its log.
+// TestGrowthPostgres measures what grows with a database: start, heap, decision time, size. COUNTERSIGN_WAITING makes
+// it long, as in TestGrowth. The database server syncs its log to the disk.
 func TestGrowthPostgres(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
@@ -71,8 +71,8 @@ func TestGrowthPostgres(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// startOther starts serve with another policy, by which all waiting requests are then checked, and returns how long it
-// took to be ready.
+// startOther starts serve with another policy, so that serve checks all waiting requests again. startOther returns how
+// long serve took to be ready.
 func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	t.Helper()
 	policy, err := os.ReadFile(p.policy())
@@ -88,7 +88,7 @@ func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	return ms
 }
 
-// seal seals the history, as a running bot has done. The key is made if it does not exist.
+// seal seals the history, as a running bot does. If there is no key, the function makes the key.
 func (g *growing) seal(key string) {
 	g.t.Helper()
 	keys, err := audit.OpenKeyFile(g.t.Context(), key, g.store, slog.New(slog.DiscardHandler))
@@ -133,8 +133,8 @@ func allRows(t *testing.T, s store.Store) (all []store.Row) {
 	return all
 }
 
-// fill fills an empty database: with the rows of the originals, with n waiting copies, and with as many finished ones up
-// to maxFinished.
+// fill fills an empty database with the rows of the originals, n waiting copies, and n finished copies, but at most
+// maxFinished finished copies.
 func (g *growing) fill(originals []store.Row, n int) {
 	g.t.Helper()
 	err := g.store.(*postgres.Store).Fill(g.t.Context(), false, func(f store.Filling) error {
@@ -166,7 +166,8 @@ func (g *growing) fill(originals []store.Row, n int) {
 	g.n = n
 }
 
-// rowWriter puts new records into a store that is being filled, instead of writing them in a transaction.
+// rowWriter puts new records directly into a store that is being filled. rowWriter does not use a transaction of the
+// workflow.
 type rowWriter struct {
 	store.Tx // nil: nothing is read
 	ctx      context.Context

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// grown is the result of a measurement with n waiting requests, and the same number of finished ones, up to
-// maxFinished.
+// grown is the result of a measurement with n waiting and n finished requests, but at most maxFinished finished
+// requests.
 type grown struct {
 	Requests  int     // that wait
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
@@ -29,9 +29,9 @@ type grown struct {
 	FileKiB   float64 // size of the file per request, waiting or finished
 }
 
-// TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000 makes
-// it long. Only the long form checks the time of a start, because the short form runs beside other tests, on any
-// machine.
+// TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000
+// selects the long form. Only the long form checks the time of a start. The short form can't, because it runs beside
+// other tests, on any machine.
 func TestGrowth(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
@@ -57,7 +57,8 @@ func TestGrowth(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// checkGrown compares the largest store with the smallest one. slow: the time of a start is checked, too.
+// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time of a
+// start.
 func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()
 	first, last := all[0], all[len(all)-1]
@@ -70,7 +71,7 @@ func checkGrown(t *testing.T, all []grown, slow bool) {
 	}
 }
 
-// steps returns the sizes to measure. Each is ten times the one before.
+// steps returns the sizes to measure. Each size is ten times the size before.
 func steps(most int) (out []int) {
 	for n := 1000; n < most; n *= 10 {
 		out = append(out, n)
@@ -78,7 +79,7 @@ func steps(most int) (out []int) {
 	return append(out, most)
 }
 
-// decisions approves requests in random places of the store, one after the other.
+// decisions approves requests at random positions in the store, one after the other.
 func (g *growing) decisions(count int) (p50, p99 float64) {
 	g.t.Helper()
 	var took []float64
@@ -110,7 +111,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// start starts serve, and returns how long it took to be ready and how large its heap is then.
+// start starts serve. The function returns how long serve took to be ready, and how large its heap was at that time.
 func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9

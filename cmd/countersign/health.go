@@ -15,7 +15,7 @@ import (
 	"countersign/config"
 )
 
-// healthTimeout is how long a bot may take to say how it is.
+// healthTimeout is how long a bot may take to answer.
 const healthTimeout = 10 * time.Second
 
 func healthCommand() *cobra.Command {

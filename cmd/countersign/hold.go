@@ -21,15 +21,15 @@ type held struct {
 	accepted func() // starts the bot
 }
 
-// whileHeld are the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
+// whileHeld lists the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
 var whileHeld = map[string]bool{
 	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
 	observedTask.name: true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
 	movedTask.name: true, acceptLossTask.name: true,
 }
 
-// hold stops the start of a bot whose store is older than its signed heads. Until an operator has accepted the loss, it
-// serves only the admin address and the control socket. The bot then uses the returned listeners.
+// hold stops the start of a bot whose store is older than its signed heads. Until an operator has accepted the loss,
+// hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
@@ -84,7 +84,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	return g.Wait()
 }
 
-// refuse answers the requests of Slack and of other agents while the bot is held.
+// refuse rejects the requests of Slack and of other agents while the bot is held.
 func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }

@@ -13,7 +13,8 @@ import (
 	hooksetup "countersign/agent/hook/setup"
 )
 
-// hooksPolicy has the tools of Claude Code. Teo decides, and also owns the laptop on which he answers his own dialogs.
+// hooksPolicy has the tools of Claude Code. Teo decides calls. He also owns the laptop on which he answers his own
+// dialogs.
 const hooksPolicy = `version: 1
 %s
 approvers:
@@ -31,7 +32,7 @@ type coder struct {
 	home string
 }
 
-// hook runs the hook as Claude Code does, and returns what it prints.
+// hook runs the hook as Claude Code does, and returns the output of the hook.
 func (c coder) hook(input string) func() string {
 	c.Helper()
 	path, err := built()
@@ -58,7 +59,7 @@ func (c coder) hook(input string) func() string {
 	}
 }
 
-// interrupted runs a hook, and ends it as Claude Code does when its dialog is answered.
+// interrupted runs a hook. The function ends the hook in the same way as Claude Code does when its dialog is answered.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()
 	path, err := built()
@@ -103,8 +104,8 @@ func bashCall(event, id, command, extra string) string {
 	return fmt.Sprintf(`{"session_id":"s-1","cwd":"/home/sam/shop","hook_event_name":%q,"tool_name":"Bash","tool_input":{"command":%q,"description":"Deploy"},"tool_use_id":%q%s}`, event, command, id, extra)
 }
 
-// A coding agent's calls wait for real clicks: approved, rejected, low risk; and in the profile comfort, answered on the
-// phone of the person who works with it, or at the agent first.
+// A coding agent's calls wait for real clicks. Calls are approved and rejected, and a call of low risk needs no click.
+// In the profile comfort, the user answers on the phone, or first at the agent.
 func TestHooksOfClaudeCode(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

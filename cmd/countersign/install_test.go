@@ -21,9 +21,9 @@ import (
 
 const installPage = "../../docs/install.md"
 
-// The test does the steps of docs/install.md in the page's order and over both transports, until the first call is
-// approved: it uses the page's policy and commands, and people's messages and clicks. The workspace's settings are
-// already as the page says about Slack.
+// The test follows the steps of docs/install.md in the page's order, over both transports, until the first call is
+// approved. The test uses the page's policy and commands, and the messages and clicks of people. The workspace already
+// has the settings that the page describes for Slack.
 func TestInstallPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(installPage)
@@ -83,7 +83,7 @@ func pageScript(t *testing.T, part string) string {
 	return b.String() + "kill -INT bot\nwait bot\n"
 }
 
-// subscribe makes the workspace send its requests to the bot's HTTP address, as Slack's settings do.
+// subscribe makes the workspace send its requests to the bot's HTTP address. In Slack, the app's settings do this.
 func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	if ts.Getenv("COUNTERSIGN_TRANSPORT") != "http" {
 		return
@@ -125,7 +125,7 @@ func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	}))
 }
 
-// The page lists the scopes of the manifest.
+// docs/install.md lists the same scopes as the manifest.
 func TestInstallPageScopes(t *testing.T) {
 	text, err := os.ReadFile(installPage)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// witnessEnv turns the test binary into the bot of the kill campaign. Its value is a witnessConfig.
+// witnessEnv turns the test binary into the bot of the kill campaign. The value of the variable is a witnessConfig.
 const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
 
 // witnessConfig is the configuration that the parent gives the bot of the kill campaign.
@@ -49,15 +49,15 @@ type witnessConfig struct {
 	Doom    killPoint
 }
 
-// killPoint is a point at which a process kills itself, when it reaches the point for the nth time. The zero value
-// means no such point.
+// killPoint is a point at which a process kills itself. The process does so when it reaches the point for the nth time.
+// The zero value means that there is no such point.
 type killPoint struct {
 	Point string
 	Nth   int
 }
 
-// The points at which a process can kill itself in a tool of the campaign. It can also do so before and after the
-// commit of a transaction.
+// The points at which a process can kill itself in a tool of the campaign. A process can also kill itself before and
+// after the commit of a transaction.
 const (
 	toolCalled = "the tool is called and has not acted"
 	toolActed  = "the tool has acted and has not answered"
@@ -80,8 +80,8 @@ func (f *fate) reach(point string) {
 	select {}
 }
 
-// witnessMain runs the bot as serve does, with tools that leave a trace. It prints a line to standard output when it is
-// up, and when a tool begins. It ends when it is asked to, or when its parent process is gone.
+// witnessMain runs the bot as serve does, with tools that leave a trace. The bot prints a line to standard output when
+// it is up, and when a tool begins. The bot ends when it is asked to, or when its parent process is gone.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -248,8 +248,8 @@ const witnessSchema = `{"type":"object","properties":{"n":{"type":"string"},"gat
 
 var witnessEffects = map[string]approvers.Effect{toolAct: approvers.Unprotected, toolOnce: approvers.Idempotent, toolLook: approvers.ReadOnly}
 
-// actor returns the function that makes the tools' effects: an effect is one synced line in a file. The idempotent tool
-// writes its line only once for each key.
+// actor returns the function that makes the effects of the tools. An effect is one synced line in a file. The
+// idempotent tool writes its line only once for each key.
 func actor(path string) (func(tool, key string) error, error) {
 	seen, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -276,7 +276,8 @@ func actor(path string) (func(tool, key string) error, error) {
 	}, nil
 }
 
-// witnesses returns tools that take a while before and after they act. Their effect is one synced line in a file.
+// witnesses returns tools that take a while before and after they act. The effect of each tool is one synced line in a
+// file.
 func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	act, err := actor(c.Seen)
 	if err != nil {
@@ -309,7 +310,7 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
 // overheard is a store that records which delivery became which inbox row, so that the campaign can look up
-// acknowledged deliveries. It can also kill the process in a transaction.
+// acknowledged deliveries. The store can also kill the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File

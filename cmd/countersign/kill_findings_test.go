@@ -167,8 +167,8 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// told checks that people were told of each turn that was stopped because two processes died during it. Somebody has
-// tried such a turn again; otherwise it would have no answer.
+// told checks turns that were stopped because two processes died during them. People must have been told about each
+// such turn. A person has tried the turn again. Without that, the turn would have no answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {
@@ -187,7 +187,7 @@ func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	}
 }
 
-// call checks a call, its request and its execution against each other, the audit and the traces.
+// call compares a call, its request and its execution with each other, with the audit, and with the traces.
 func (v *findings) call(r store.Reader, call store.Call) {
 	e, err := r.Execution(call.Execution)
 	if err != nil {
@@ -218,7 +218,7 @@ func (v *findings) call(r store.Reader, call store.Call) {
 	v.asked(r, e, count[approvers.AuditUnknown] > 0)
 }
 
-// ran compares how often an execution ran with how often it may and must have run.
+// ran compares the number of an execution's runs with the permitted and the required number.
 func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers.AuditKind]int) {
 	runs, most := v.seen[e.Tool+" "+e.ID], 1
 	if e.Effect == approvers.ReadOnly {
@@ -247,7 +247,7 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	}
 }
 
-// asked checks that people were asked about a run if its outcome was lost, and only then.
+// asked checks that people were asked about a run if, and only if, its outcome was lost.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -294,8 +294,8 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	}
 }
 
-// deed finds an acknowledged click in the store. The click must have counted, or have been refused with a recorded
-// reason.
+// deed finds an acknowledged click in the store. Such a click must have counted, or must have been refused with a
+// recorded reason.
 func (v *findings) deed(r store.Reader, d deed) {
 	v.acknowledged++
 	name := d.trigger
@@ -324,7 +324,8 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// counted reports whether a deed is in the history of its request, as an action, a denial, or a lost race.
+// counted reports whether the history of the request records a person's deed. The record is an action, a denial, or a
+// lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {
@@ -370,7 +371,7 @@ func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecor
 	return history, nil
 }
 
-// nothingLeft checks that nothing waits for anybody.
+// nothingLeft checks that no item waits for anybody.
 func (v *findings) nothingLeft(r store.Reader) error {
 	for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave} {
 		timers, err := r.Timers(kind, 10)

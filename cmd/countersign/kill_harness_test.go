@@ -43,7 +43,7 @@ const (
 	settleTime = 2 * time.Minute
 )
 
-// killHarness is everything around the bot that survives when the bot is killed: workspace, model and people.
+// killHarness is the environment that survives when the bot is killed: workspace, model and people.
 type killHarness struct {
 	*testing.T
 	conf    witnessConfig
@@ -213,7 +213,7 @@ func (c *killHarness) awaitHandled(bot *process) {
 	}
 }
 
-// end sends a signal and waits for the process. It returns an error if the process had been killed, or had failed.
+// end sends a signal and waits for the process. The function returns an error if the process was killed or failed.
 func (p *process) end(s syscall.Signal) error {
 	p.cmd.Process.Signal(s) // a process that has ended can't be signalled; Wait returns its error
 	<-p.gone
@@ -237,8 +237,8 @@ func (c *killHarness) tail() string {
 	return string(said[max(0, len(said)-4000):])
 }
 
-// respond is the model. It asks for the tools that the last message names; the word "then" separates the message into
-// parts, with one step for each part. It answers when it has all results.
+// respond is the model. The function asks for the tools that the last message names; the word "then" separates the
+// message into parts, with one step for each part. The function answers when it has all results.
 func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	c.wake("model")
 	said, steps := "", 0

@@ -32,7 +32,7 @@ type ask struct {
 	closed bool   // the message was answered, and no button is left to click
 }
 
-// deed is an acknowledged click or form: the person was told that it arrived.
+// deed is an acknowledged click or form. The person was told that it had arrived.
 type deed struct {
 	user    string
 	does    string // the button's action
@@ -48,7 +48,7 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live acts as a person: it does one possible action after the other, until everything is settled.
+// live acts as a person. The function does one possible action after the other, until all requests are settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,7 +68,8 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look reads the places where the person works, does one possible action, and reports whether nothing is left to do.
+// look reads the places where the person works, and does one possible action. The function returns true if no action is
+// left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
@@ -138,7 +139,8 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders are Sam's requests: in one step or in two, with calls that run immediately and calls that need approval.
+// orders lists Sam's requests. The requests have one step or two, with calls that run immediately and calls that need
+// approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
 func (c *killHarness) order(ctx context.Context, who workspaceclient.Client, n int) error {
@@ -165,8 +167,8 @@ func clickables(messages []workspaceclient.Message) []clickable {
 	return out
 }
 
-// act does what a button is for. An action that the bot does not acknowledge does not count and is not an error: the
-// bot may be dead at the moment.
+// act performs the action of a button. If the bot does not acknowledge an action, the action does not count. A missing
+// acknowledgement is not an error, because the bot may be dead at the moment.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
@@ -303,7 +305,7 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// open lists what is not settled, for a failure message.
+// open lists the conversations that are not settled, for a failure message.
 func (c *killHarness) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

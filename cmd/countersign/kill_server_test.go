@@ -18,8 +18,8 @@ import (
 	"countersign/config/check"
 )
 
-// offerWitnesses serves the campaign's tools from an MCP server that survives when the bot is killed: a call that was
-// sent acts even if no bot is left to get its answer.
+// offerWitnesses serves the campaign's tools from an MCP server that survives when the bot is killed. A call that was
+// sent takes effect even if no bot is left to get the answer.
 func (c *killHarness) offerWitnesses() {
 	c.Helper()
 	act, err := actor(c.conf.Seen)

@@ -23,14 +23,14 @@ import (
 )
 
 // TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
-// again each time. Half of the kills come at a random moment, half at a named point; the last ones come during the
-// recovery from a kill. Afterwards the store, the tools' traces and what Slack shows must agree: no acknowledged
-// decision is lost, no tool has run a second time with effect, and nothing is left waiting. Slack delivers each event
-// only once, so the bot must find in the channels' histories what people wrote while it was down; every request must be
-// answered.
+// again each time. Half of the kills come at a random moment, and half at a named point. The last kills come during the
+// recovery from a kill. Afterwards the store, the traces of the tools and the messages in Slack must agree. No
+// acknowledged decision may be lost, no tool may have taken effect twice, and no item may be left waiting. Slack
+// delivers each event only once. Therefore the bot must find messages that people wrote while it was down in the
+// channels' histories. Every request must be answered.
 //
 // COUNTERSIGN_KILLS sets the number of kills (default 12). The kills are made in rounds, each with its own workspace
-// and store; as many rounds run concurrently as there are processors. Each round prints its seed. COUNTERSIGN_SEED
+// and store. The number of concurrent rounds is the number of processors. Each round prints its seed. COUNTERSIGN_SEED
 // repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
@@ -58,8 +58,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// roundKills is the number of kills in one round. A new round begins with an empty store, so less must be read after
-// each kill, and ten thousand kills take only minutes.
+// roundKills is the number of kills in one round. A new round begins with an empty store. Therefore less must be read
+// after each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
 // killRound is one round, from an empty store until everything is settled. In every third round the tools are those of
@@ -118,7 +118,7 @@ var recoveryPoints = []string{
 }
 
 // begin starts the first bot, which listens over HTTP if that is the transport of the tests. Every message from then on
-// must be answered, even if its delivery fails: Slack delivers each event once.
+// must be answered, even if its delivery fails. Slack delivers each event only once.
 func (c *killHarness) begin() {
 	c.Helper()
 	if usualTransport() == "http" {
@@ -148,7 +148,8 @@ func (c *killHarness) begin() {
 	c.killed(bot)
 }
 
-// run makes people work while the bot is killed, lets everything settle, and stops the bot in an orderly way.
+// run makes people work while the bot is killed. The function then waits until all work is settled, and stops the bot
+// in an orderly way.
 func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -239,7 +240,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.killed(bot)
 }
 
-// killed kills the bot if it still runs, and checks that nothing other than a kill ended it.
+// killed kills the bot if it still runs. The function checks that only a kill has ended the bot.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

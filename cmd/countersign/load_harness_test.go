@@ -24,9 +24,9 @@ import (
 	"countersign/store"
 )
 
-// loadHarness is a workspace, a model and a bot in this process, with one gated tool and the test's own policy and
-// people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25 calls with the arguments
-// X.0 to X.24.
+// loadHarness is a workspace, a model and a bot in this process. loadHarness has one tool that needs approval, and the
+// test's own policy and people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25
+// calls with the arguments X.0 to X.24.
 type loadHarness struct {
 	testing.TB
 	base     string
@@ -170,7 +170,8 @@ func (a *loadHarness) watched(h http.Handler) http.Handler {
 	})
 }
 
-// card is the shown card of a waiting request, with its Approve button. The requests of one step share a message.
+// card is the shown card of a waiting request, with the card's Approve button. The requests of one step share a
+// message.
 type card struct {
 	request approvers.Request
 	message workspaceclient.Message
@@ -201,8 +202,9 @@ func (h *loadHarness) cards(n int) []card {
 	return out
 }
 
-// cardOf returns the newest message with buttons that shows a request, alone or with others of its step; empty if there
-// is none. settled is true if Slack shows each of these messages in its current state.
+// cardOf returns the newest message with buttons that shows a request, alone or with other requests of its step. The
+// result is empty if there is no such message. settled is true if Slack shows each message about the request in its
+// current state.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)

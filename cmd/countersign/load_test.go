@@ -24,11 +24,11 @@ const (
 	loadDrains   = 3 * time.Minute  // time after the last request by which everything must be shown
 )
 
-// TestLoad asks for 60 gated calls per minute, each at a random moment of its second, in 20 threads of one channel,
-// with all cards in another channel. Slack applies its published rate limits. A lead approves each card three seconds
-// after it is shown. Every run's answer must be in its thread within ten seconds (p99), the backlog of messages must
-// not grow, every step must be shown once, Slack must refuse nothing, and in the end no button of a decided request may
-// be left.
+// TestLoad asks for 60 calls per minute that need approval. Each call comes at a random moment of its second, in one of
+// 20 threads of one channel. All cards are in another channel. Slack applies its published rate limits. A lead approves
+// each card three seconds after it is shown. The answer to every run must be in the thread within ten seconds (p99).
+// The backlog of messages must not grow, every step must be shown once, and Slack must refuse no call. In the end, no
+// button of a decided request may be left.
 //
 // COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (default 1), COUNTERSIGN_LOAD_RATE the requests per minute
 // (default 60).
@@ -182,8 +182,8 @@ func (l *load) eachStepOnce() {
 	l.Logf("%d steps have a message of their own, and %d are told of in answers", own, told)
 }
 
-// noButtons checks that, after everything has ended, no button is left that approves, stops or withdraws, in the
-// threads and on the cards.
+// noButtons checks the buttons after all requests have ended. No button that approves, stops or withdraws may be left,
+// in the threads and on the cards.
 func (l *load) noButtons() {
 	places := [][2]string{{"#support-approvals", ""}}
 	for _, root := range l.roots {
@@ -225,8 +225,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs, and returns the times from the end of each run to its answer in the thread, for the answers
-// that are there.
+// answers counts the runs. For each answer that is in its thread, the function returns the time from the end of the run
+// to the answer.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// TestLogAsJSON plays a gated call with a bot whose standard error is not a terminal: each line of its log is a JSON
-// object. The lines about the request have its ids, nothing that people wrote is in them, and an ordinary run has no
+// TestLogAsJSON plays a call that waits for approval. The bot's standard error is not a terminal, so each line of its
+// log is a JSON object. The lines about the request have its ids and no text that people wrote. An ordinary run has no
 // line above INFO.
 func TestLogAsJSON(t *testing.T) {
 	t.Parallel()
@@ -54,7 +54,8 @@ func TestLogAsJSON(t *testing.T) {
 	}
 }
 
-// An error that ends serve is the last line of the log if that consists of JSON objects, and text otherwise.
+// If an error ends serve, the last line of the log is that error. The line is a JSON object in a log of JSON objects,
+// and text otherwise.
 func TestLastLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -82,8 +82,8 @@ func TestLostPosts(t *testing.T) {
 	})
 }
 
-// TestLostPostsWhileTheClockJumps sets the machine's clock while it is unknown whether a card was posted. The card must
-// be found again, whatever the clock said when it was created, posted and searched for.
+// TestLostPostsWhileTheClockJumps sets the machine's clock while the bot does not know whether a card was posted. The
+// card must be found again, for all times that the clock showed when the card was created, posted and searched for.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
@@ -104,8 +104,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 				j.next("chat.postMessage", callUnheard, nil)
 				j.says("plain a")
 			},
-			// Two cards are for one place. The answer to the first post is lost, and the whole place is searched; the
-			// clock jumps; then the answer to the second is lost.
+			// Two cards are for one place. The answer to the first post is lost, and the whole place is searched. Then
+			// the clock jumps. Then the answer to the second post is lost.
 			"between a look and a post": func(j *jumps) {
 				j.next("chat.postMessage", callUnheard, func() {
 					j.next("chat.update", callFine, func() {
@@ -203,8 +203,8 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// next sets the fate of the next call of a method for a card in #support-approvals, and what happens meanwhile. All
-// other calls succeed.
+// next sets the fate of the next call of a method for a card in #support-approvals, and a function that runs meanwhile.
+// All other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool
@@ -220,7 +220,7 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed, calls first, and then starts a new process, which continues.
+// another waits until the bot is killed and calls first. Then another starts a new process, which continues.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -239,7 +239,8 @@ func (j *jumps) alive() bool {
 	}
 }
 
-// eachOnce waits until everything is shown, checks that each message is in Slack exactly once, and counts the messages.
+// eachOnce waits until all messages are shown. eachOnce checks that each message is in Slack exactly once, and counts
+// the messages.
 func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	j.Helper()
 	for began := time.Now(); !j.alive() || !j.idle() || j.waiting(); j.pass(time.Second) {
@@ -260,7 +261,7 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether a message still waits to be shown, whether or not it is due by the bot's clock.
+// waiting reports whether a message still waits to be shown. The message may be due or not by the bot's clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

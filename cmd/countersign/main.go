@@ -1,6 +1,7 @@
-// Command countersign is a Slack bot whose AI agent's risky tool calls wait until the right people countersign them.
+// Command countersign is a Slack bot with an AI agent. The agent's risky tool calls wait until the right people
+// countersign them.
 //
-// The commands, and the files that have them:
+// The commands, and the files in which they are:
 //
 //	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not start
 //	check, explain      check.go, replay.go (check --replay), explain.go
@@ -18,12 +19,13 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// Shared by several commands: root.go (the tree, usage errors), policy.go (reading and watching the policy file),
-// store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go (the
-// bot's side of that), seal.go (the keys of the history).
+// Several commands share these files: root.go (the tree, usage errors), policy.go (reading and watching the policy
+// file), store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go
+// (the bot's side of such work), seal.go (the keys of the history).
 //
-// Parts of a running bot only: admin.go (/healthz, /readyz), metrics.go, notify.go (systemd), secrets.go (new secrets), store_watch.go (stalls and damage), retain.go
-// (deletes old records and conversations), crashes.go (work that kills the process again and again).
+// Only a running bot uses these files: admin.go (/healthz, /readyz), metrics.go, notify.go (systemd), secrets.go (new
+// secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work
+// that kills the process again and again).
 package main
 
 import (
@@ -59,11 +61,11 @@ func main() {
 	os.Exit(cli.Code(err))
 }
 
-// stderr is the destination of the log. Only tests set it.
+// stderr is the destination of the log. Only tests set stderr.
 var stderr io.Writer = os.Stderr
 
-// logger returns the process's logger. It masks everything that looks like a secret, and the secrets of the
-// environment, in each line. Without a format, it writes text to a terminal and JSON to everything else.
+// logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything
+// that looks like a secret. If no format is set, the logger writes text to a terminal and JSON to everything else.
 func logger(level slog.Leveler, format string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if format == config.JSONLog || format == "" && !isTerminal(os.Stderr) {
@@ -73,13 +75,13 @@ func logger(level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
 }
 
-// loggedError is an error that the log already has as its last line. A program that reads a log of JSON objects could
-// not read a line of text after it.
+// loggedError is an error that is already the last line of the log. loggedError must not be printed as text too,
+// because a program that reads a log of JSON objects could not read that line.
 type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// logged writes the error with which the program ends to the log, if the log consists of JSON objects.
+// If the log consists of JSON objects, logged writes the error that ends the program to the log.
 func logged(err error, log *slog.Logger) error {
 	if _, isJSON := log.Handler().(*slog.JSONHandler); err == nil || !isJSON {
 		return err
@@ -88,7 +90,7 @@ func logged(err error, log *slog.Logger) error {
 	return &loggedError{err}
 }
 
-// inSeconds writes durations in seconds, because JSON has no unit for them.
+// inSeconds writes durations in seconds, because JSON has no unit for durations.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())

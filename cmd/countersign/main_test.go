@@ -10,7 +10,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// scratch is a directory that all tests share. It is removed at the end.
+// scratch is a directory that all tests share. scratch is removed at the end.
 var scratch string
 
 // The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and under the

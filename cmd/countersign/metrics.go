@@ -125,7 +125,8 @@ func (m *metrics) count(e workflow.Event) {
 	}
 }
 
-// tool limits the number of values of the label: a name that is not in the policy becomes "other".
+// tool returns the value of the label tool. A name that is not in the policy becomes "other", which limits the number
+// of values.
 func (m *metrics) tool(name string) string {
 	if _, known := m.policy().Tool(name, ""); !known {
 		return "other"
@@ -136,8 +137,8 @@ func (m *metrics) tool(name string) string {
 // mostWaiting limits how many rows one request to /metrics reads.
 const mostWaiting = 10_000
 
-// timersSet counts the timers of a kind: each waiting request has one for its deadline, and each unsent outbox message
-// has one.
+// timersSet counts the timers of a kind. For example, each waiting request has a timer for its deadline, and each
+// unsent outbox message has a timer.
 func timersSet(s store.Store, kind store.TimerKind) float64 {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -152,7 +153,7 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 	return float64(len(timers))
 }
 
-// watchSeal adds metrics of the unsealed records, and of the heads that have not reached their destination.
+// watchSeal adds metrics of the records that are not sealed, and of the heads that have not reached their destination.
 func (m *metrics) watchSeal(s store.Store, sealer *audit.Sealer) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
@@ -234,7 +235,8 @@ func (c toolMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the current figures of the servers and, for each source, the number of blocked tools, even if it is 0.
+// Collect sends the current figures of the servers. For each source, Collect also sends the number of blocked tools,
+// even if the number is 0.
 func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.Servers() {
 		up := 0.0
@@ -335,8 +337,8 @@ func (m *metrics) watchGateway(waiting func() int) {
 	}, func() float64 { return float64(waiting()) }))
 }
 
-// feedbackMetrics shows how people rated the agents' answers. It reads the store at each request, so the values survive
-// a restart.
+// feedbackMetrics shows how people rated the agents' answers. feedbackMetrics reads the store at each request, so the
+// values survive a restart.
 type feedbackMetrics struct {
 	workflow *workflow.Workflow
 	log      *slog.Logger
@@ -414,7 +416,7 @@ func (m *metrics) watchDamage(s store.Store) {
 	}))
 }
 
-// retained are the metrics of data erased by retention.
+// retained has the metrics of the data that retention erases.
 type retained struct {
 	conversations, records prometheus.Counter
 	last                   prometheus.Gauge

@@ -94,8 +94,8 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// Each kind of event is counted. Only approvals can count as too quick, and tools that the policy does not name share
-// one label.
+// Each kind of event is counted. Only approvals can count as too quick. Tools that the policy does not name share one
+// label.
 func TestMetrics(t *testing.T) {
 	m := newMetrics(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
@@ -171,7 +171,7 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// If the store can't be read, its figures are missing instead of 0, and the other figures are there.
+// If the store can't be read, its figures are missing, and not 0. All other figures are still shown.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := newMetrics(blind{}, metricsPolicy)
 	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// modelOutages are the ways in which the model is down. stops is the maximum time until people are told.
+// modelOutages lists the ways in which the model can be down. stops is the maximum time until people are told.
 var modelOutages = []struct {
 	name   string
 	wire   wireState
@@ -38,8 +38,8 @@ var modelOutages = []struct {
 }
 
 // TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
-// don't need the model: they are decided and run. A turn is tried again for a while. Then it stops, and a message with
-// a button continues the turn once the model is back.
+// don't need the model, so they are decided and run. A turn is tried again for a while. Then the turn stops, and a
+// message with a button continues the turn once the model is back.
 func TestModelOutages(t *testing.T) {
 	t.Parallel()
 	for i, kind := range modelOutages {

@@ -20,8 +20,8 @@ import (
 )
 
 // The store's file, or its whole directory, is removed, renamed or replaced while the bot runs. The operator is told,
-// nothing is acknowledged and nothing runs, the store is saved by following the error's instructions, and when the
-// original file is back everything continues without a restart.
+// no delivery is acknowledged, and no call runs. The store can be saved by the instructions in the error. When the
+// original file is back, all work continues without a restart.
 func TestStoreMoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -228,7 +228,7 @@ func (m *moving) copies(report, to string) {
 	m.ok(errors.Join(err, out.Close()))
 }
 
-// sees waits until the history contains something, and returns it.
+// sees waits until the output of the history contains a text, and returns the output.
 func (m *moving) sees(pattern string) string {
 	m.Helper()
 	re := regexp.MustCompile(pattern)
@@ -243,7 +243,7 @@ func (m *moving) sees(pattern string) string {
 	}
 }
 
-// The store's file is overwritten or truncated under an idle bot: the bot stops by itself, with an error.
+// The store's file is overwritten or truncated while the bot is idle. The bot stops by itself, with an error.
 func TestStoreOverwritten(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*moving){

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// notifier tells systemd how the service is, as a unit with Type=notify wants it: sd_notify(3). Without systemd it does
-// nothing.
+// notifier reports the state of the service to systemd, as sd_notify(3) describes it for a unit with Type=notify.
+// Without systemd, a notifier does nothing.
 type notifier struct {
 	socket string        // NOTIFY_SOCKET; empty: nobody listens
 	beat   time.Duration // between two signs of life; 0: none are wanted
@@ -57,9 +57,9 @@ func (n notifier) say(state string) {
 	}
 }
 
-// watch tells systemd that the bot is up, and sends signs of life until ctx ends. A sign is sent after the store was
-// read. If the store can't be read, the sign is sent, too: a restart would not help. If reading does not end, systemd
-// restarts the bot.
+// watch tells systemd that the bot is up, and sends signs of life until ctx ends. Before each sign, the function reads
+// the store. If the store can't be read, the sign is still sent, because a restart would not help. If the read does not
+// end, no sign is sent, and systemd restarts the bot.
 func (n notifier) watch(ctx context.Context, s store.Store) error {
 	n.say("READY=1")
 	if n.socket == "" || n.beat == 0 {

@@ -15,9 +15,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// An old copy replaces the store while the bot is stopped. A call that was approved and has run since the copy would
-// run again under the same execution id. Nothing runs until an operator accepts the loss. Then the bot continues by
-// itself, requests that could run twice are closed, and neither the next start nor audit verify reports anything.
+// An old copy replaces the store while the bot is stopped. A call was approved and has run after the copy was made. In
+// the copy, the call would run again under the same execution id. Nothing runs until an operator accepts the loss. Then
+// the bot continues by itself, requests that could run twice are closed, and neither the next start nor audit verify
+// reports anything.
 func TestOldStoreIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -98,8 +99,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// Whenever a bot is killed, it leaves no signed heads over records that its store lacks, so the next process starts.
-// The bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
+// A bot can be killed at any moment. A killed bot never leaves a signed head over records that its store lacks. So the
+// next process starts. The bot is killed twice; COUNTERSIGN_HEAD_KILLS sets another number.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

@@ -15,7 +15,8 @@ import (
 	"countersign/store"
 )
 
-// outageKinds are the ways in which Slack is down. Each begins an outage and returns a function that ends it.
+// outageKinds lists the ways in which Slack can be down. Each kind has a function that begins an outage and returns a
+// function that ends it.
 var outageKinds = []struct {
 	name  string
 	begin func(*synctestHarness) (end func())
@@ -44,14 +45,14 @@ func (b *synctestHarness) cut(s wireState) func() {
 	return func() { b.slack.become(wireWorks) }
 }
 
-// TestOutages takes Slack down for ten minutes and for nine and a half hours, in each way, while some requests wait,
-// others are being made, and the answer to one post is lost. Deadlines that pass during the outage count, but people's
-// clicks have no effect. In some cases a new process has to continue. When Slack is back, everything must be shown in
-// its current state, each message once and the most important first; expired requests can't be approved, and all others
-// can.
+// TestOutages takes Slack down in each way, for ten minutes and for nine and a half hours. At that time some requests
+// wait, other requests are being made, and the answer to one post is lost. Deadlines that pass during the outage count,
+// but people's clicks have no effect. In some cases a new process has to continue. When Slack is back, all messages
+// must be shown in their current state, each message once and the most important first. Expired requests can't be
+// approved, and all other requests can.
 //
 // COUNTERSIGN_BACKLOG sets how many requests of each kind, and how many answers, wait to be shown when Slack is back
-// (default 2). With COUNTERSIGN_OUTAGES=2, every kind of outage is tried with both durations, not only with ten
+// (default 2). With COUNTERSIGN_OUTAGES=2, every kind of outage is tried with both durations, and not only with ten
 // minutes.
 func TestOutages(t *testing.T) {
 	t.Parallel()
@@ -99,7 +100,8 @@ func (o *outage) play(begin func(*synctestHarness) func()) {
 	o.after(before)
 }
 
-// before makes requests whose deadlines come during the outage and after it, and some at the last moment.
+// before makes requests whose deadlines come during the outage and after it. The function makes some requests at the
+// last moment before the outage.
 func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
@@ -176,7 +178,7 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 	}
 }
 
-// after checks the outcome of everything when Slack is back.
+// after checks the outcome of all requests when Slack is back.
 func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.ready() == len(o.bots()) })
 	o.back = time.Now()
@@ -268,9 +270,9 @@ func (o *outage) nothingLive() {
 	}
 }
 
-// order checks that the most important messages are shown within seconds, whatever else waits. Several such messages
-// for one channel follow each other as fast as Slack accepts them there. A message that tells a lead of a request may
-// be created after Slack is back; its time is then measured from its creation.
+// order checks that the most important messages are shown within seconds, even if many other messages wait. Several
+// such messages for one channel follow each other as fast as Slack accepts them there. A message that tells a lead
+// about a request may be created after Slack is back. The time of such a message is then measured from its creation.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.outbox() {
@@ -286,7 +288,8 @@ func (o *outage) order() {
 	if len(rest) == 0 || len(posts) == 0 {
 		o.Fatalf("%d critical posts and %d others after the outage", len(posts), len(rest))
 	}
-	// A replica does not know which messages wait at the others, so their posts of any rank may come first.
+	// A replica does not know which messages wait in the other replicas. Therefore posts of other replicas may come
+	// first, with any rank.
 	before, wait := posts, 2*time.Second
 	if o.board != nil {
 		before, wait = o.made(o.ended, isPost), replicas*2*time.Second
@@ -311,8 +314,8 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted returns the time from which Slack could have shown an outbox message: when it, or the message that it copies,
-// was created, or when Slack was back, whichever is later.
+// wanted returns the time from which Slack could have shown an outbox message. This is the time at which the message,
+// or the message that it copies, was created. If Slack was back only later, it is that later time.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {
@@ -369,7 +372,7 @@ func (o *outage) decideAll() {
 	o.nothingLive()
 }
 
-// onlyWaiting are the buttons that only a waiting request may have.
+// onlyWaiting lists the buttons that only a waiting request may have.
 var onlyWaiting = map[string]bool{
 	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
 	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,

@@ -12,8 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// A pause survives the kill of the bot's process: nothing runs, the card says why, /readyz and the metric report it,
-// and an approved call runs when somebody ends the pause.
+// A pause survives the kill of the bot's process. No call runs, the card says why, and /readyz and the metric report
+// the pause. An approved call runs when somebody ends the pause.
 func TestPauseSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -42,8 +42,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
 		t.Error("the metric does not say that everything is paused")
 	}
-	// When the bot has answered a message in a new thread by reporting the pause, it would also have had time to start
-	// a run.
+	// The bot answers a message in a new thread by reporting the pause. By that time, it would also have had time to
+	// start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything has been paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")

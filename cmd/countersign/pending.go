@@ -55,7 +55,7 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 	return cmd
 }
 
-// askPending requests everything that waits, or one request or run.
+// askPending asks the running bot for all waiting items, or for one request or run.
 func askPending(ctx context.Context, id string) (found pending, raw []byte, err error) {
 	var out bytes.Buffer
 	if err := pendingTask.do(ctx, id, nil, &out); err != nil {
@@ -67,7 +67,7 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 	return found, out.Bytes(), nil
 }
 
-// pendingTask writes everything that waits, or one request or run by its id, as JSON.
+// pendingTask writes all waiting items, or one request or run by its id, as JSON.
 var pendingTask = task[string]{"pending", false, func(ctx context.Context, w taskEnv, id string) error {
 	wf, err := w.workflow()
 	if err != nil {
@@ -95,13 +95,13 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w tas
 	return json.NewEncoder(w.out).Encode(p)
 }}
 
-// pending lists everything that waits for people.
+// pending lists all items that wait for people.
 type pending struct {
 	Now      time.Time       `json:"now"`
 	Paused   *settings.Pause `json:"paused,omitempty"` // nil: not paused
 	Requests []waitingCall   `json:"requests"`
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
-	// Refused is what Slack refuses in this workspace.
+	// Refused lists the features that Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
 	// Undelivered lists the messages, other than cards, that Slack does not let the bot deliver or delete.
 	Undelivered undelivered `json:"undelivered,omitzero"`
@@ -287,7 +287,7 @@ func waitingOf(r store.Reader, p *approvers.Policy, req approvers.Request) (wait
 	return w, err
 }
 
-// whereText names the location of a conversation.
+// whereText names the channel or the direct messages of a conversation.
 func whereText(c store.Conversation) string {
 	switch {
 	case c.ID == "":
@@ -305,7 +305,8 @@ func whereText(c store.Conversation) string {
 // onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see. It adds a line if people can't see any of them.
+// cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request,
+// cardTrouble adds a line.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
@@ -335,7 +336,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	return out, nil
 }
 
-// print lists everything that waits, in full if one item was asked for.
+// print lists all waiting items. If the operator asked for one item, the function prints that item in full.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
 		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
@@ -429,7 +430,7 @@ func (p pending) deadline(r waitingCall) string {
 	return "waits until " + cli.Moment(r.Until) + ", for another " + cli.Duration(left)
 }
 
-// printWhole prints everything that an approver has to see.
+// printWhole prints all facts about a request that an approver has to see.
 func (p pending) printWhole(out io.Writer, w waitingCall) {
 	r := *w.Request
 	row := func(name, text string) { fmt.Fprintf(out, "%-10s %s\n", name, text) }
@@ -511,7 +512,7 @@ func endText(r approvers.Request) string {
 	return visible.Line(text)
 }
 
-// effectWords describe the effect of a second run.
+// effectWords has texts that describe the effect of a second run.
 var effectWords = map[approvers.Effect]string{
 	approvers.ReadOnly: "it changes nothing", approvers.Idempotent: "it acts once, also when it is run again", approvers.Unprotected: "it acts each time it is run",
 }

@@ -18,8 +18,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// The built-in scenario has a call that runs without approval, one with a preview that also runs without approval, one
-// that is approved, and one that is rejected with an alternative. The transcript is the same over both transports.
+// The built-in scenario has two calls that run without approval, one of them with a preview. A third call is approved,
+// and a fourth call is rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
 	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
@@ -94,8 +94,9 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestScenariosPostgres plays scenarios over PostgreSQL, each in a schema of its own, and checks the rows and the history
-// that they leave behind. COUNTERSIGN_SCENARIOS is the number of scenarios (8); the first ones are of different kinds.
+// TestScenariosPostgres plays scenarios over PostgreSQL, each in a schema of its own, and checks the rows and the
+// history that they leave behind. COUNTERSIGN_SCENARIOS sets the number of scenarios (8). The first scenarios are of
+// different kinds.
 func TestScenariosPostgres(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

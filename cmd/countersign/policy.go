@@ -24,7 +24,7 @@ import (
 	"countersign/store"
 )
 
-// policyPath returns the path of a command's policy file: the given path, or the one in the environment.
+// policyPath returns the path of a command's policy file: the given path or, without one, the path in the environment.
 func policyPath(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -36,7 +36,7 @@ func policyPath(given string) (string, error) {
 	return env.Policy, nil
 }
 
-// readPolicy reads a policy file and its tools, as far as the tools are known without contacting a server. It accepts
+// readPolicy reads a policy file and those of its tools that are known without contacting a server. readPolicy accepts
 // only a policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := check.Read(path)
@@ -47,7 +47,7 @@ func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	return withTools(file, tools, err)
 }
 
-// withTools adds its tools to a policy, and checks the policy. err is the error of reading the tools.
+// withTools adds the tools to a policy, and checks the policy. err is the error of reading the tools.
 func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.Policy, *agent.Registry, error) {
 	if err != nil {
 		return nil, nil, misconfigured(err)
@@ -59,8 +59,8 @@ func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.
 	return file.Policy, tools, nil
 }
 
-// storedPolicy reads the policy in force in a store that several processes may use. The error is store.ErrNotFound if
-// none is stored.
+// storedPolicy reads the policy in force in a store that several processes may use. If no policy is stored, the error
+// is store.ErrNotFound.
 func storedPolicy(ctx context.Context, db store.Store) (*approvers.Policy, *agent.Registry, error) {
 	none := func() *approvers.Policy { return new(approvers.Policy) }
 	ps := policies{workflow: workflow.New(workflow.Config{Store: db, Policy: none, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)})}
@@ -102,10 +102,10 @@ func misconfigured(err error) error {
 	return err
 }
 
-// policies decides which policy and which pins this process uses: the ones in force in the store. A file that the bot
-// would accept at a start comes into force in three cases: it was never in force before, it changes while the process
-// runs, or a SIGHUP asks for it. In any other case, the process uses the policy and pins in force, and reports that its
-// file differs. A file that can't be used changes nothing.
+// policies decides which policy and which pins this process uses. Normally, the process uses the policy and the pins in
+// force in the store. A file that the bot would accept at a start comes into force in three cases: it was never in
+// force before, it changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the
+// policy and pins in force, and reports that its file differs. A file that can't be used changes nothing.
 type policies struct {
 	tools   *catalog.Catalog // holds the policy that this process uses
 	log     *slog.Logger
@@ -160,7 +160,7 @@ type watchedFile struct {
 	differs atomic.Pointer[string]  // the message that the file is not the one in force; nil: it is
 }
 
-// refusal is the reason why a file did not come into force, or why what is in force can't be used.
+// refusal is the reason why a file did not come into force, or why the policy in force can't be used.
 type refusal struct {
 	at  time.Time
 	why error
@@ -192,7 +192,7 @@ func openPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*polic
 	return ps, nil
 }
 
-// newPolicies puts a policy without a file into force. name is its name in problems.
+// newPolicies puts a policy without a file into force. name is the policy's name in problems.
 func newPolicies(name string, data []byte, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
 	ps := makePolicies(name, tools, log)
 	ps.builtin = data
@@ -206,7 +206,7 @@ func makePolicies(name string, tools *catalog.Catalog, log *slog.Logger) *polici
 	}
 }
 
-// begin makes this process use the first policy. Nothing is stored before join is called.
+// begin makes this process use the first policy. The policy is not stored before join is called.
 func (ps *policies) begin() error {
 	own := ps.read()
 	if err := cmp.Or(ps.policy.fault, ps.pins.fault); err != nil {
@@ -271,8 +271,8 @@ func (ps *policies) check(c catalog.Content, name string) (*config.File, pins.Lo
 }
 
 // put makes this process use a policy and, if the process has joined the store, puts the policy into force. refused
-// says why the policy can't be used; err says why it can't be stored. In both cases, the process keeps using the
-// previous policy.
+// says why the policy can't be used, and err says why it can't be stored. In both cases, the process keeps the previous
+// policy.
 func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := ps.check(c, name)
 	if err != nil {
@@ -325,8 +325,8 @@ func earlier(before []string, old, now string) []string {
 	return out[max(0, len(out)-mostEarlier):]
 }
 
-// join compares the files with the policy and pins in force in the store. From then on, this process uses those in the
-// store.
+// join compares the files with the policy and pins in force in the store. From then on, this process uses the policy
+// and pins in the store.
 func (ps *policies) join(ctx context.Context, wf *workflow.Workflow) (err error) {
 	if err := ps.enter(ctx); err != nil {
 		return err
@@ -416,13 +416,14 @@ func (ps *policies) replace(ctx context.Context, row store.Policy, own catalog.C
 	return err
 }
 
-// passing reports whether an error is temporary and says nothing about what is in force.
+// passing reports whether an error is temporary. Such an error says nothing about the policy in force.
 func passing(err error) bool {
 	return store.Refused(err) || slices.ContainsFunc([]error{store.ErrCommitUnknown, store.ErrClosed, context.Canceled, context.DeadlineExceeded},
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// load reads the policy and pins in force. If it returns an error, row is still set if it could be read.
+// load reads the policy and pins in force. If load returns an error, row is still set, provided that the row could be
+// read.
 func (ps *policies) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
 	row, content, err := ps.workflow.Policies.Content(ctx)
 	if err == nil {
@@ -523,8 +524,8 @@ func (ps *policies) Wake() {
 	}
 }
 
-// watch applies changes of the files and of what is in force until ctx ends, reports tools that differ from their pins,
-// and checks the waiting requests against the new state.
+// Until ctx ends, watch applies changes of the files and of the policy in force. watch reports tools that differ from
+// their pins, and checks the waiting requests against the new state.
 func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 	tick := time.NewTicker(policyPoll)
 	defer tick.Stop()
@@ -574,8 +575,8 @@ func (ps *policies) watch(ctx context.Context, wf *workflow.Workflow) error {
 }
 
 // look reads the files, and puts changed files into force if they are valid. whole means that the files are known to be
-// complete. If they are not, two checks in a row must find the same content, because the first half of a file may be a
-// valid policy, too. err says why the store can't be used; the files are then read again soon.
+// complete. If whole is false, two checks in a row must find the same content, because the first half of a file may
+// also be a valid policy. err says why the store can't be used. In that case, the files are read again soon.
 func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := ps.enter(ctx); err != nil {
 		return false, err
@@ -608,8 +609,8 @@ func (ps *policies) look(ctx context.Context, whole bool) (changed bool, err err
 	return changed, err
 }
 
-// policyChanged reports whether the policy file must be put into force. If the file is already the one in force, it
-// records that.
+// policyChanged reports whether the policy file must be put into force. If the file is already in force, policyChanged
+// records this.
 func (ps *policies) policyChanged(whole bool) bool {
 	failed := ps.policy.failure.Load() != nil
 	changed := ps.policy.changed(ps.row.Policy.Digest, whole)
@@ -638,8 +639,8 @@ func (f *watchedFile) settle() {
 	f.failure.Store(nil)
 }
 
-// take puts the policy file, the lock file, or both into force. It refuses a file that can't be used. err says why
-// nothing was stored.
+// take puts the policy file, the lock file, or both into force. The function refuses a file that can't be used. err
+// says why the change was not stored.
 func (ps *policies) take(ctx context.Context, own catalog.Content, take [2]bool, why string) (changed bool, err error) {
 	for i, f := range ps.files() {
 		if take[i] && f.fault != nil {
@@ -695,7 +696,7 @@ func (ps *policies) refuse(f *watchedFile, why error) {
 	}
 }
 
-// tell records which files differ from what is in force, and logs each difference once.
+// tell records which files differ from the policy and pins in force. The function logs each difference once.
 func (ps *policies) tell() {
 	for i, part := range []store.PolicyPart{ps.row.Policy, ps.row.Pins} {
 		f := ps.files()[i]
@@ -713,7 +714,7 @@ func (ps *policies) tell() {
 	}
 }
 
-// become switches to another policy file. It returns the reason if that file can't be used.
+// become switches to another policy file. If the other file can't be used, the function returns the reason.
 func (ps *policies) become(ctx context.Context, path string) error {
 	if err := ps.enter(ctx); err != nil {
 		return err
@@ -730,7 +731,7 @@ func (ps *policies) become(ctx context.Context, path string) error {
 }
 
 // state reports on /readyz whether the policy file is not the one in force. The bot stays ready, because it uses the
-// one in force.
+// policy in force.
 func (ps *policies) state(context.Context) error {
 	if failure := ps.policy.failure.Load(); failure != nil {
 		problems := cli.Problems(failure.why)
@@ -760,7 +761,7 @@ func (f *watchedFile) difference() error {
 	return nil
 }
 
-// inForce is a check of /readyz: the process is not ready if it can't use what is in force.
+// inForce is a check for /readyz. The process is not ready if it can't use the policy and pins in force.
 func (ps *policies) inForce(context.Context) error {
 	if failure := ps.unusable.Load(); failure != nil {
 		return fmt.Errorf("since %s: %w", failure.at.UTC().Format(time.RFC3339), failure.why)

@@ -46,8 +46,8 @@ var (
 	byIngrid = replicaPolicy("U0003")
 )
 
-// onStores runs a test twice: on a store in a file, which all replicas of the test share, and on a database, which each
-// replica opens itself.
+// onStores runs a test twice. The first time, all replicas of the test share a store in a file. The second time, each
+// replica opens the same database itself.
 func onStores(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -178,8 +178,8 @@ func (r *policyReplica) metric(name string) string {
 	return ""
 }
 
-// differsFrom checks that the replica reports that its file differs from the policy in force, and which process loaded
-// that policy. With an empty name, it checks that the file is the one in force.
+// differsFrom checks that the replica reports two facts: its file differs from the policy in force, and which process
+// loaded that policy. If the name is empty, differsFrom checks that the file is in force.
 func (r *policyReplica) differsFrom(process string) {
 	r.Helper()
 	why, metric := r.state(r.Context()), r.metric(`countersign_policy_file_differs{file="policy"}`)
@@ -239,7 +239,7 @@ func (r *policyReplica) approve(who approvers.Identity, q approvers.Request) err
 	return err
 }
 
-// changes lists the policy changes in the history, with number, cause and process of each.
+// changes lists the policy changes in the history, with the number, the cause and the process of each change.
 func (r *policyReplica) changes() string {
 	r.Helper()
 	var out []string
@@ -256,9 +256,9 @@ func (r *policyReplica) changes() string {
 	return strings.Join(out, ", ")
 }
 
-// When replicas get a policy file one after the other, the file comes into force with the first replica that has it.
-// The other replicas immediately use that policy, and report that their files differ until they get the file, too. A
-// file that changes back comes into force again.
+// Replicas get a policy file one after the other. The file comes into force with the first replica that has it. The
+// other replicas immediately use that policy, and report that their files differ until they also get the file. A file
+// that changes back comes into force again.
 func TestPolicyRollsOut(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -358,9 +358,9 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	e.ok(e.approve(teo, e.ask(1)))
 }
 
-// A replica that can't use the policy in force decides nothing and runs nothing, and reports that. It still receives
-// messages and clicks, and records what has happened. Its work continues with the next policy that it can use, which
-// may come from its own file.
+// A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. The
+// replica still receives messages and clicks, and records the events that have happened. The work of the replica
+// continues with the next policy that the replica can use, which may come from its own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -464,8 +464,8 @@ func TestPolicyForged(t *testing.T) {
 	})
 }
 
-// The files that the policy names are in force for all replicas, too: an OpenAPI file that only one replica has, and
-// the pins. A replica without a lock file does not remove the pins.
+// The files that the policy names are also in force for all replicas. Such files are an OpenAPI file that only one
+// replica has, and the pins. A replica without a lock file does not remove the pins.
 func TestPolicyFilesInForce(t *testing.T) {
 	t.Parallel()
 	const api = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n  /a: {get: {operationId: NAME, responses: {'200': {description: ok}}}}\n"
@@ -678,7 +678,8 @@ func TestPolicyOfACommand(t *testing.T) {
 	})
 }
 
-// A transaction does not decide by the earlier policy after a change, whatever it read before the change.
+// After a change, a transaction does not decide by the earlier policy, even if it has read that policy before the
+// change.
 func TestPolicyChangesDuringADecision(t *testing.T) {
 	t.Parallel()
 	a := startReplica(t, emptyStore(t), "a", byTeo)
@@ -742,7 +743,7 @@ func (d doing) Request(id string) (approvers.Request, error) {
 	return d.Tx.Request(id)
 }
 
-// The watching replica notices a change when it is woken, and by itself.
+// A watching replica notices a change when it is woken. Without a wake-up, it notices the change by itself.
 func TestPolicyIsWatched(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -787,7 +788,7 @@ func (p *processHarness) replicaOf(database, key string) *processHarness {
 	return &r
 }
 
-// saysOfPolicy waits until a line of /readyz about the policy file has the words. The bot is ready all the time.
+// saysOfPolicy waits until a line of /readyz about the policy file has the words. The bot must stay ready all the time.
 func (p *processHarness) saysOfPolicy(admin, words string) {
 	p.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -806,7 +807,8 @@ func (p *processHarness) saysOfPolicy(admin, words string) {
 	}
 }
 
-// awaitCards waits until Slack shows every card as it is wanted. Messages of lower ranks may wait for Slack's limits.
+// awaitCards waits until Slack shows every card in its wanted state. Messages of lower ranks may wait for Slack's
+// limits.
 func (p *processHarness) awaitCards(db store.Store) {
 	p.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -840,9 +842,9 @@ func (p *processHarness) awaitCards(db store.Store) {
 }
 
 // Three bots work on one database, and get another policy file one after the other. As soon as the first bot has the
-// file, it is in force for all of them: afterwards nobody decides by the earlier policy, whichever bot gets the click.
-// The other bots report that their files differ until they have the file, even after a crash. The history has the
-// change once.
+// file, the file is in force for all bots. From then on, nobody can decide by the earlier policy, even if another bot
+// gets the click. The other bots report that their files differ until they have the file, even after a crash. The
+// history has the change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -897,8 +899,8 @@ func TestPolicyRollsOutOverReplicas(t *testing.T) {
 		bots[i].says(`(another process changed the policy or the pins in force)`)
 		replicas[i].saysOfPolicy(admins[i], "the policy file of this process is not the one in force ("+by)
 	}
-	// A replica that is killed between the change of a card and its record leaves a card on which the next click does not
-	// count.
+	// A replica is killed after it has changed a card and before it has recorded the change. The next click on that
+	// card does not count.
 	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// A stricter policy applies to waiting requests: the card shows it, and a person who could approve alone no longer can.
-// A looser policy does not apply to them.
+// A stricter policy applies to waiting requests. The card shows the change, and a person who could approve alone no
+// longer can. A looser policy does not apply to waiting requests.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
 }
 
-// A changed file is loaded when it has stopped changing. An invalid file is reported once.
+// A changed file is loaded when its content has stopped changing. An invalid file is reported once.
 func TestPolicyFileWatched(t *testing.T) {
 	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// The scripts of testdata/postgres run the program on a database. They set it up, make a call from the message to the
-// run, and check the errors when something is wrong.
+// The scripts of testdata/postgres run the program on a database. The scripts set up the database, make a call from the
+// message to the run, and check the errors when something is wrong.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	bin := pgserver.Find(t)

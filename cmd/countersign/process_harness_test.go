@@ -16,8 +16,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// processHarness is a workspace and a model for a bot in its own process, which knows them only by their addresses, as
-// in production.
+// processHarness is a workspace and a model for a bot in its own process. As in production, the bot knows only the
+// addresses of the workspace and the model.
 type processHarness struct {
 	*testing.T
 	dir   string
@@ -27,8 +27,8 @@ type processHarness struct {
 	http  bool     // Slack delivers over HTTP
 }
 
-// openProcessHarness starts a workspace, with further flags, and a model. The bot has the policy of docs/policy.md, as
-// countersign.yaml.
+// openProcessHarness starts a workspace with the given additional flags, and a model. The bot has the policy of
+// docs/policy.md, as countersign.yaml.
 func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 	t.Helper()
 	p := &processHarness{T: t, dir: t.TempDir()}

@@ -13,9 +13,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// The bot, the workspace and the model are three processes that know each other only by their addresses, as in
-// production. The bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or
-// over HTTP.
+// As in production, the bot, the workspace and the model are three processes that know only each other's addresses. The
+// bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t), "") })
@@ -57,8 +56,8 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 	}
 }
 
-// TestStartTime limits the time of a start, during which there is no bot. The goal is 300 ms; the limit here is higher,
-// for busy machines.
+// TestStartTime limits the time that a start takes, because no bot works during that time. The goal is 300 ms. The
+// limit of the test is higher, for busy machines.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
 	its := openProcessHarness(t)
@@ -94,8 +93,8 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// The demo works with an independent model. It is stopped with Ctrl-C while a card waits, started again on the same
-// data, and continues.
+// The demo works with an independent model. The demo is stopped with Ctrl-C while a card waits. The demo is then
+// started again on the same data, and continues.
 func TestDemoForeignModel(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(&foreignModel{})

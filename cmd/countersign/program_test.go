@@ -18,7 +18,8 @@ import (
 )
 
 // built returns the path of the program. To save a build, the program is this test binary under the program's name (see
-// TestMain). With the race detector, the test binary would be slow, so go build makes the program, once for all tests.
+// TestMain). With the race detector, the test binary would be slow. Therefore go build then makes the program, once for
+// all tests.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "countersign")
 	if !testkit.RaceEnabled {
@@ -48,8 +49,8 @@ type program struct {
 	spoke chan struct{} // closed and replaced at each line of output
 }
 
-// launch starts the program in a directory. Of the variables that the program reads, its environment has only the given
-// ones.
+// launch starts the program in a directory. The environment has only the given ones of the variables that the program
+// reads.
 func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	path, err := built()
@@ -147,7 +148,7 @@ func (p *program) says(pattern string) string {
 	}
 }
 
-// end asks the program to end and returns its result.
+// end asks the program to end, waits, and returns the program's result.
 func (p *program) end(s syscall.Signal) error {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

@@ -42,8 +42,8 @@ func (b *synctestHarness) step(thread string) (string, workspaceclient.Message) 
 	return "", workspaceclient.Message{}
 }
 
-// The progress of a run is shown in its step and disappears with its end. Slack is called no more often than it allows,
-// nothing is stored, and the button beside the progress works.
+// The progress of a run is shown in its step and disappears with its end. Slack is called no more often than it allows.
+// The progress is not stored, and the button beside it works.
 func TestProgressIsShown(t *testing.T) {
 	at := func(n int) agent.Progress {
 		return agent.Progress{Done: float64(n), Total: 600, Text: fmt.Sprintf("file %d <!channel> *approved* \u202e", n)}
@@ -126,8 +126,8 @@ func TestStopBesideProgress(t *testing.T) {
 	})
 }
 
-// One tool reports impossible progress, and another one reports after its answer. The step shows no impossible figure,
-// no progress of the ended run, and no line of its own for a tool's words.
+// One tool reports impossible progress, and another one reports after its answer. The step shows no impossible figure
+// and no progress of the ended run. A tool's text does not get a line of its own.
 func TestProgressOfLiars(t *testing.T) {
 	odd := []agent.Progress{
 		{Done: 5, Total: 10}, {Done: 2, Total: 10}, {Done: 1e308, Total: 1e-308}, {Done: math.NaN(), Total: math.NaN()}, {Done: -7, Total: 3}, {Done: math.Inf(1), Total: math.Inf(1)},
@@ -168,7 +168,7 @@ func TestProgressOfLiars(t *testing.T) {
 	})
 }
 
-// After a restart no progress is left, and the step says that the run is tried again.
+// After a restart, the old progress is gone, and the step says that the run is tried again.
 func TestProgressEndsWithTheProcess(t *testing.T) {
 	hold := make(chan struct{})
 	tool := agent.Tool{Name: "copy", Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {

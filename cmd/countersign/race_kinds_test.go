@@ -160,7 +160,7 @@ func allApprove(r *raceHarness, races []*race) {
 // rejecters is the number of people who reject a request. A person with an open form can't open another one.
 const rejecters = 4
 
-// someReject makes some people send a form that they opened before. The others approve.
+// someReject makes some people send a form that they opened before. All other people approve.
 func someReject(r *raceHarness, races []*race) {
 	send := make([]func() error, deciders)
 	for i := range min(deciders, rejecters*len(races)) {
@@ -204,8 +204,8 @@ func twoOfEach(ra *race) (string, error) {
 	return string(q.State), nil
 }
 
-// takesBack makes the first of two approvers, a different person in each race, revoke their approval while fifteen
-// others approve.
+// takesBack makes the first of two approvers revoke their approval while fifteen other people approve. The first
+// approver is a different person in each race.
 func takesBack(r *raceHarness, races []*race) {
 	for i, ra := range races {
 		r.gun([]*race{ra}, []int{i}, func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
@@ -223,8 +223,8 @@ func takesBack(r *raceHarness, races []*race) {
 	})
 }
 
-// backOrRun checks that the first approver revoked, after one or two approvals, or that both approvals count and the
-// call ran.
+// backOrRun accepts two outcomes. Either the first approver revoked after one or two approvals, or both approvals count
+// and the call ran.
 func backOrRun(ra *race) (string, error) {
 	q := ra.requests[0]
 	switch first := q.Decisions[0].By; {
@@ -236,7 +236,7 @@ func backOrRun(ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s after %+v", q.State, q.ClosedBy, q.Decisions)
 }
 
-// allOrOne makes four people approve all calls of a card, and twelve one call each.
+// allOrOne makes four people approve all calls of a card, and twelve people approve one call each.
 func allOrOne(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error {
 		if i%4 > 0 {
@@ -246,8 +246,9 @@ func allOrOne(r *raceHarness, races []*race) {
 	})
 }
 
-// eachOnce checks that each call was decided once, and that one click decided several calls only if it was on Approve
-// all. If one call is decided before the others, the card is rendered again and offers the remaining calls.
+// eachOnce checks that each call was decided once. eachOnce also checks that only a click on Approve all decided
+// several calls. If one call is decided before the other calls, the card is rendered again and offers the remaining
+// calls.
 func eachOnce(ra *race) (string, error) {
 	clicks := byAll(ra)
 	for _, q := range ra.requests {

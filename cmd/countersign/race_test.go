@@ -39,14 +39,15 @@ agents:
 const deciders = 16
 
 // TestRaces makes sixteen people act on one card at the same time, through the page's API, the sockets and the store.
-// In different races, all approve; some reject in a form; two of eight people and then two of eight others must
-// approve; somebody revokes an approval; or some approve all calls of a card while others approve one of them. Each
-// race must have one outcome, and everybody whose action came too late must be told so. In the end every message must
-// have been posted once, changed once for each change of the state, and have no button; every person must have been
-// told as often as they came too late; and the history must have a record of each acknowledged click.
+// There are several kinds of races. In the first kind, all people approve. In the second, some reject in a form. In the
+// third, two of eight people and then two of eight other people must approve. In the fourth, somebody revokes an
+// approval. In the fifth, some people approve all calls of a card while other people approve one of these calls. Each
+// race must have one outcome, and everybody whose action came too late must be told so. In the end, every message must
+// have been posted once and changed once for each change of the state, and must have no button. Every person must have
+// been told as often as they came too late. The history must have a record of each acknowledged click.
 //
-// It runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES. The
-// workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
+// The test runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES
+// minutes. The workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
@@ -164,8 +165,8 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// over waits until every click on a card was handled and every approved call has run, and counts everything that
-// belongs to the card.
+// over waits until every click on a card was handled and every approved call has run. The function then counts all
+// records that belong to the card.
 func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
@@ -264,7 +265,7 @@ func byAll(ra *race) map[string]int {
 func clickOf(d approvers.Decision) string { return string(d.By) + " " + d.At.String() }
 
 // ephemeralReplies counts in late, for each person, the clicks on a card that came too late. The bot must answer each
-// of them with one ephemeral message, which nothingLeft checks.
+// late click with one ephemeral message. nothingLeft checks this.
 func (r *raceHarness) ephemeralReplies(ra *race) error {
 	return r.store.View(r.Context(), func(s store.Reader) error {
 		for _, q := range ra.requests {
@@ -282,8 +283,9 @@ func (r *raceHarness) ephemeralReplies(ra *race) error {
 	})
 }
 
-// nothingLeft waits until the bot has nothing to do, and counts all messages: each was posted once and then changed
-// once for each change of the state, and people were told as often as they came too late. No button is left.
+// nothingLeft waits until the bot has no work, and counts all messages. Each message must have been posted once, and
+// then changed once for each change of the state. People must have been told as often as they came too late. No button
+// may be left.
 func (r *raceHarness) nothingLeft() {
 	r.Helper()
 	r.quiet()

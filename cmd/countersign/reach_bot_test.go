@@ -31,7 +31,8 @@ func TestReachWithoutModel(t *testing.T) {
 	}
 }
 
-// A command on a missing store says that the store is missing, and that there was one if there are signed heads of it.
+// A command on a missing store says that the store is missing. If there are signed heads of the store, the command also
+// says that there was a store.
 func TestMissingStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)

@@ -14,7 +14,7 @@ import (
 
 // TestRefreshedSockets makes people write messages and commands all the time while Slack replaces sockets, again and
 // again: one after the other, or all together after a warning. Nobody may be told that the app did not respond, because
-// a new socket is open before the old one closes. Then all sockets are closed at the same time without a warning, or
+// a new socket is open before the old socket closes. Then all sockets are closed at the same time without a warning, or
 // broken. Every message must be answered exactly once. The test runs in faked time.
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.

@@ -32,10 +32,10 @@ import (
 	"countersign/store"
 )
 
-// sending are the methods with which a message is shown.
+// sending lists the Web API methods that show a message.
 var sending = []string{"chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.postEphemeral", "views.publish", "response_url"}
 
-// refusalsOf returns the refusals that are tried: all, or a few of each sort in the short version.
+// refusalsOf returns the refusals that the test tries. The short version tries only a few of each sort.
 func refusalsOf(long bool) (list []refusalRule) {
 	add := func(r refusalRule) {
 		r.name = strings.ReplaceAll(fmt.Sprintf("%s %s%s", r.name, r.code, map[bool]string{true: " with a reason"}[r.reason]), "  ", " ")
@@ -113,8 +113,8 @@ func refusalsOf(long bool) (list []refusalRule) {
 }
 
 // TestRefusals makes Slack refuse one feature after the other: kinds of blocks, changes, deletions, streams, files,
-// statuses and, for a while, every post. Each time, the bot has to show every kind of message. In the end every answer
-// must be shown, no button may be left on a settled card, and the log must say what was refused.
+// statuses and, for a while, every post. Each time, the bot has to show every kind of message. At the end, Slack must
+// show every answer, a settled card must have no buttons, and the log must name the refused feature.
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
 func TestRefusals(t *testing.T) {
@@ -181,7 +181,7 @@ type refusalSum struct {
 	kinds                        map[string]bool // kinds of outbox messages, and methods, that were refused
 }
 
-// wantedKinds is a store that remembers the kinds of the outbox messages that are stored in it.
+// wantedKinds is a store that remembers the kinds of all outbox messages written to it.
 type wantedKinds struct {
 	store.Store
 	mu  sync.Mutex
@@ -223,8 +223,8 @@ type refusedWorld struct {
 	unasked []string // questions that nobody could read while they could be answered
 }
 
-// refusedTools replaces the line "tools:" of synctestPolicy. It adds settings, and the tools that only this campaign
-// uses.
+// refusedTools replaces the line "tools:" of synctestPolicy. refusedTools adds settings, and the tools that only this
+// test uses.
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
 caps: {approver: 4}
@@ -234,7 +234,8 @@ tools:
   book: {risk: low}
 `
 
-// writesSlowly stands before a model, and writes the answer to "at length" in parts, so that Slack shows a draft of it.
+// writesSlowly is a proxy in front of a model. writesSlowly sends the answer to "at length" in parts, so that Slack
+// shows a draft of the answer.
 func writesSlowly(next http.Handler) http.Handler {
 	slow := (&slowly{paragraphs: []string{"Once upon a time.", "There was a draft.", "It grew."}}).handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +253,7 @@ func writesSlowly(next http.Handler) http.Handler {
 	})
 }
 
-// inRefusal plays one refusal.
+// inRefusal runs the test for one refusal.
 func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *refusalSum) {
 	w := &refusedWorld{rule: rule, proxy: &refusingSlack{}}
 	keyFile := filepath.Join(t.TempDir(), "key")
@@ -302,8 +303,8 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 	})
 }
 
-// TestRefusedKindsAreRemembered: a kind of block that Slack refuses is left out from then on, even after a restart, and
-// tried again after a day. The log reports each refusal once, with Slack's reason.
+// TestRefusedKindsAreRemembered: if Slack refuses a kind of block, the bot leaves it out from then on, even after a
+// restart. After a day, the bot tries the kind again. The log reports each refusal once, with Slack's reason.
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
@@ -353,7 +354,7 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 	})
 }
 
-// think is the model. It understands the words of synctestHarness's model, and more.
+// think is the model. The function understands the words of synctestHarness's model, and more.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" { // no two answers of a thread are the same
@@ -396,8 +397,8 @@ var (
 	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
-// decides makes somebody decide about a call, as on their Home tab or at the command line, because the card may have no
-// buttons.
+// decides makes somebody decide a call without the card, as on their Home tab or at the command line, because the card
+// may have no buttons.
 func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.DecisionKind) {
 	w.Helper()
 	r := w.asked(n)
@@ -489,7 +490,7 @@ func (w *refusedWorld) seals() {
 	w.ok(err)
 }
 
-// allows has teo approve a call, and more like it.
+// allows makes teo approve a call and give a grant for similar calls.
 func (w *refusedWorld) allows(n string) {
 	w.Helper()
 	r := w.request(n)
@@ -499,7 +500,7 @@ func (w *refusedWorld) allows(n string) {
 	}
 }
 
-// choosesRed has sam answer a question of the model.
+// choosesRed makes sam answer a question of the model.
 func (w *refusedWorld) choosesRed(about string) {
 	w.Helper()
 	var call string
@@ -522,7 +523,7 @@ func (w *refusedWorld) choosesRed(about string) {
 	}
 }
 
-// declines has sam decline to answer a tool.
+// declines makes sam decline a tool's question.
 func (w *refusedWorld) declines(thread string) {
 	w.Helper()
 	q, _ := w.elicitation(thread)
@@ -531,7 +532,7 @@ func (w *refusedWorld) declines(thread string) {
 	}
 }
 
-// mustBeAsked counts a question that nobody can read while it can still be answered.
+// mustBeAsked counts a question if nobody can read the question while it can still be answered.
 func (w *refusedWorld) mustBeAsked(question, how string) {
 	w.Helper()
 	if !slices.ContainsFunc(w.everything(), func(m workspaceclient.Message) bool {
@@ -542,8 +543,7 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// tries makes sam, who may not approve, press Approve wherever there is such a button, and then ask which requests
-// wait.
+// tries makes sam press every button Approve, although he may not approve. Then sam asks which requests wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
 	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
@@ -556,7 +556,7 @@ func (w *refusedWorld) tries(n string) {
 	w.as("sam").Command(w.ctx, "#support", "/countersign", "pending")
 }
 
-// account counts lost messages, buttons that can still be pressed, and facts that nobody was told.
+// account counts lost messages, buttons that can still be pressed, and facts about which no person was notified.
 func (w *refusedWorld) account() (sum refusalSum) {
 	w.Helper()
 	all := w.everything()
@@ -663,7 +663,7 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	return all
 }
 
-// harmless are the buttons that may stay after their subject is settled.
+// harmless lists the buttons that may stay after their subject is settled.
 var harmless = []string{render.ActArguments, render.ActPage, render.ActFeedback, render.ActAskAgain, render.ActTakeBack, render.ActTryAgain}
 
 // isOver reports whether the subject of a button is decided, answered or ended.
@@ -686,8 +686,8 @@ func isOver(r store.Reader, ref string) bool {
 	return false
 }
 
-// live counts buttons on settled cards and closed questions. A card that can be neither changed nor deleted keeps its
-// buttons, which have no effect; the decided card is then posted below it.
+// live counts buttons on settled cards and closed questions. If a card can be neither changed nor deleted, it keeps its
+// buttons, which have no effect. The decided card is then posted below the old card.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {

@@ -16,7 +16,8 @@ import (
 	"countersign/store"
 )
 
-// refusalRule is one way in which Slack refuses. It answers calls of some methods itself, and does not carry them out.
+// refusalRule is one way in which Slack refuses. With such a rule, Slack refuses calls of some methods and does not
+// carry them out.
 type refusalRule struct {
 	name    string
 	methods []string // methods that are refused; a final * matches any ending
@@ -31,7 +32,7 @@ type refusalRule struct {
 	unheard bool          // Slack carries out the calls, but the first answer for each message is lost
 }
 
-// said returns the words that the log must contain if such a refusal changed what people see.
+// said returns the words that the log must contain if such a refusal changed the messages that people see.
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
@@ -88,7 +89,7 @@ func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) stor
 	return ""
 }
 
-// refuses sets what is refused from now on.
+// refuses sets the rule for refusals from now on.
 func (p *refusingSlack) refuses(r refusalRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

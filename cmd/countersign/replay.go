@@ -22,7 +22,7 @@ import (
 // stored is the value of --replay that uses the calls of the store's history as fixtures.
 const stored = "stored"
 
-// replay plans calls under a policy, and optionally under a second one. It prints the differences.
+// replay plans calls under a policy, and optionally under a second one. The function prints the differences.
 func replay(ctx context.Context, out io.Writer, path, fixtures, against string) error {
 	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
@@ -51,7 +51,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. left names damaged records of the history that were left out.
+// fixturesFrom reads the calls. left names the damaged records of the history that were skipped.
 func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -80,7 +80,7 @@ func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, lef
 	return calls, left, nil
 }
 
-// heldTo names the results of the comparison: "3 as expected", "1 not as expected".
+// heldTo formats the counts of the comparison: "3 as expected", "1 not as expected".
 type heldTo struct{ same, not string }
 
 var (
@@ -113,7 +113,8 @@ type alike struct {
 	examples    []string
 }
 
-// agents rejects fixtures with an unknown agent or client. Otherwise a call with a misspelt name would only appear as refused.
+// agents rejects fixtures with an unknown agent or client. Without this check, a call with a misspelt name would only
+// appear as refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -236,7 +237,7 @@ func fixtureName(x config.Fixture) string {
 	return x.Tool + " " + short(string(x.Args), 100)
 }
 
-// storedTask writes the calls of the history as fixtures, in JSON.
+// storedTask writes the calls in the history as fixtures, in JSON.
 var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
 	calls, err := storedFixtures(ctx, w.store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
@@ -245,8 +246,8 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
 }}
 
-// storedFixtures returns a fixture for each call in the history, with the plan of that time. Calls with damaged rows
-// are left out; the fixtures of all other calls are then returned with an *audit.Unread as the error.
+// storedFixtures returns a fixture for each call in the history, with the call's recorded plan. storedFixtures skips
+// calls with damaged rows. In that case it returns the fixtures of all other calls and an *audit.Unread as the error.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread
@@ -332,8 +333,8 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 }
 
 // spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. For a call
-// without a request, the authors are not stored; everybody who had written in the conversation before the turn then
-// counts as an author.
+// without a request, the authors are not stored. Then everybody who wrote in the conversation before the turn counts as
+// an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {

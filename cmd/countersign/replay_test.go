@@ -19,8 +19,8 @@ import (
 	"countersign/config"
 )
 
-// Every call of a history is one fixture, with the people whose messages led to it and its plan. This includes a call
-// that was planned to run automatically but exceeded the automatic limit and went to people.
+// Every call in a history becomes one fixture, with its plan and the people whose messages led to it. The fixtures
+// include a call that was planned to run automatically but exceeded the automatic limit and went to people.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
@@ -48,8 +48,8 @@ func TestStoredFixtures(t *testing.T) {
 	}
 }
 
-// replaysAsPlanned replays the history of a scenario under the policy with which it was played: if the policy did not
-// change meanwhile, every call must be planned as it was then.
+// replaysAsPlanned replays the history of a scenario under the policy with which it was played. If the policy did not
+// change meanwhile, every call must get its original plan.
 func replaysAsPlanned(t *testing.T, dir, played string) {
 	t.Helper()
 	script, err := readScript(played)
@@ -87,7 +87,7 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 	}
 }
 
-// Stored calls that differ in the same way are grouped; calls without a difference print no line.
+// Stored calls that differ in the same way are grouped. Calls without a difference print no line.
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 	policy, tools, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"))
 	if err != nil {
@@ -134,7 +134,7 @@ differs  1 call of issue_refund
 	}
 }
 
-// Calls of the observe mode are summed up; read-only calls ran, and are not included.
+// Calls in observe mode are summarized. Read-only calls ran, and are not included.
 func TestExplainObserved(t *testing.T) {
 	t.Parallel()
 	db := played(t, "testdata/scenarios/observe.txt")
@@ -155,7 +155,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 }
 
-// Calls with damaged rows are left out of a replay of the history, and named at the end.
+// Calls with damaged rows are left out of a replay of the history. These calls are named at the end of the output.
 func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")

@@ -35,13 +35,14 @@ var replicaPoints = func() []string {
 	return points
 }()
 
-// TestReplicas disturbs three replicas on one database while people click, at random moments, several at a time:
+// TestReplicas disturbs three replicas on one database while people click. The faults come at random moments, several
+// at a time:
 //   - a replica is killed with SIGKILL, at any moment or at a named point, and a new one takes its place
 //   - a replica is stopped with SIGSTOP for longer than its lease, and continued
 //   - the network between a replica and the database is cut, blocked in one direction or in both, or slow
 //   - the database is stopped at once, as in a crash, and started again
 //
-// Afterwards the replicas that are there must settle everything by themselves. The findings are those of TestKills.
+// Afterwards the remaining replicas must settle all work by themselves. The checks are those of TestKills.
 //
 // COUNTERSIGN_REPLICA_KILLS sets the number of kills (50), with another fault after about every sixth; sometimes two
 // replicas are killed at once. The kills are made in rounds, each with its own server, database, workspace and replicas.
@@ -90,7 +91,7 @@ const (
 	shortLease = 2 * time.Second
 )
 
-// killsPerFault is the number of kills for each other fault.
+// killsPerFault is the number of kills between two other faults.
 const killsPerFault = 6
 
 // replicaRound is one round, from an empty database until everything is settled.
@@ -157,7 +158,7 @@ func (c replicaFaultCount) String() string {
 	return strings.Join(list, " ")
 }
 
-// replicaNetworks are the states of the network in each fault of it.
+// replicaNetworks has the states of the network for each kind of network fault.
 var replicaNetworks = map[replicaFault]pgserver.Network{
 	refusedNetwork: {Refused: true},
 	silentNetwork:  {FromClient: true, FromServer: true},
@@ -165,10 +166,11 @@ var replicaNetworks = map[replicaFault]pgserver.Network{
 	muteNetwork:    {FromServer: true},
 }
 
-// otherFaults are the faults besides kills, in their order.
+// otherFaults lists the faults other than kills, in order.
 var otherFaults = []replicaFault{stoppedReplica, crashedDatabase, silentNetwork, muteNetwork, refusedNetwork, deafNetwork, slowNetwork}
 
-// replicaPlace is the place of one replica: its network to the database, and the process that is there now.
+// replicaPlace is the place of one replica. replicaPlace has a network to the database, and the process that runs there
+// now.
 type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
@@ -298,8 +300,8 @@ func (f *replicaFaults) awaitDatabase() {
 	}
 }
 
-// finish kills the replica at a place. It may have ended by itself only if it could not begin, because the database was
-// down.
+// finish kills the replica at a place. The replica may have ended by itself only if it could not start because the
+// database was down.
 func (f *replicaFaults) finish(place *replicaPlace) {
 	f.Helper()
 	p := place.process
@@ -327,7 +329,8 @@ func (f *replicaFaults) revive(ctx context.Context, at int) {
 	}
 }
 
-// end waits until all faults are over and the replicas have settled what people had begun until then.
+// end waits until all faults are over. Then end waits until the replicas have settled the work that people had begun by
+// that time.
 func (f *replicaFaults) end(ctx context.Context) {
 	f.Helper()
 	f.awaitDatabase()
@@ -342,10 +345,10 @@ func (f *replicaFaults) end(ctx context.Context) {
 	f.settled()
 }
 
-// TestFailover promotes a synchronous standby after the primary was killed with SIGKILL, while people click on three
-// replicas that have both addresses. With every second failover, the machine of the primary does not answer any more.
-// Until the promotion, every replica says on /readyz that it is not ready; afterwards it works again by itself. The
-// findings are those of TestKills: nothing that was acknowledged is lost.
+// TestFailover kills the primary database with SIGKILL and promotes a synchronous standby. Meanwhile, people click on
+// three replicas that have both addresses. In every second failover, the machine of the primary no longer answers.
+// Until the promotion, every replica says on /readyz that it is not ready. Afterwards it works again by itself. The
+// checks are those of TestKills: no acknowledged delivery may be lost.
 //
 // COUNTERSIGN_FAILOVERS sets the number of failovers (2).
 func TestFailover(t *testing.T) {
@@ -430,7 +433,7 @@ func TestFailover(t *testing.T) {
 	t.Logf("%s failovers=%d; noticed after %s, continued %s after the promotion; in %s", c.findings(), n, noticed, took, time.Since(began).Round(time.Second))
 }
 
-// databaseAway is what the bot may log as errors while the database is away or another replica takes over.
+// databaseAway lists the errors that the bot may log while the database is away or another replica takes over.
 var databaseAway = []string{
 	"the database does not answer: nothing is acknowledged, decided or run until it does",
 	"a delivery could not be stored, so it is not acknowledged",
@@ -444,7 +447,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// settled waits until everything that people have begun so far is settled.
+// settled waits until all work that people have begun so far is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()
@@ -462,7 +465,8 @@ func (c *killHarness) settled() {
 	}
 }
 
-// outstanding describes conversations that are not settled: what is in their threads, and what waits in the database.
+// outstanding describes conversations that are not settled. The function lists the messages in their threads, and the
+// waiting work in the database.
 func (c *killHarness) outstanding(asks []*ask) string {
 	var says strings.Builder
 	fmt.Fprintf(&says, "frozen %d", c.frozen.Load())
@@ -503,10 +507,10 @@ func (c *killHarness) outstanding(asks []*ask) string {
 }
 
 // TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.
-// Meanwhile another one takes over: it says that the run's outcome is unknown, and answers people. The replica that was
-// stopped completes its call, but can't record that, and then works again.
+// Meanwhile another replica takes over. The other replica says that the run's outcome is unknown, and answers people.
+// The stopped replica completes its call, but can't record the result. Then the replica works again.
 //
-// COUNTERSIGN_STOPPED sets for how many seconds it is stopped (10).
+// COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10).
 func TestStoppedReplica(t *testing.T) {
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second

@@ -63,13 +63,13 @@ everything that could act. With --nothing-lost nothing is closed: use it only if
 	return cmd
 }
 
-// databaseOptions are the options of restore --database.
+// databaseOptions has the options of restore --database.
 type databaseOptions struct {
 	database, nothingLost bool
 	reason                string
 }
 
-// restoreDatabase closes everything in a restored database that could cause an action, such as pending requests.
+// restoreDatabase closes all records in a restored database that could cause an action, such as pending requests.
 func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -217,15 +217,15 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	return nil
 }
 
-// printUnseen lists the runs whose outcome is unknown, so that people have to find out.
+// printUnseen lists the runs with an unknown outcome. People have to find out these outcomes.
 func printUnseen(out io.Writer, unseen []approvers.Execution) {
 	for _, e := range unseen {
 		fmt.Fprintf(out, "%s · %s · its outcome is unknown; once you know: countersign report %s happened|did-not --reason …\n", e.ID, visible.Line(e.Tool), e.ID)
 	}
 }
 
-// headsAside moves the file of signed heads away. The heads cover records that the restored store does not have; the
-// file is kept as proof of them.
+// headsAside moves the file of signed heads away. The heads cover records that the restored store does not have. The
+// file is kept as proof of these records.
 func headsAside(out io.Writer, heads, suffix string) error {
 	if heads == "" {
 		return nil

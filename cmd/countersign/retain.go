@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// remembered is how long handled deliveries are kept, so that redeliveries have no effect. Slack's last retry comes
+// remembered is how long handled deliveries are kept, so that a redelivery has no effect. Slack's last retry comes
 // after about six minutes.
 const remembered = 2 * time.Hour
 
@@ -39,8 +39,8 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 	}
 }
 
-// retainEvery is the number of rounds from one search for old data to the next. Searches are rare because each reads
-// all chains of the history.
+// retainEvery is the number of rounds from one search for old data to the next. Searches are rare, because each search
+// reads all chains of the history.
 const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts it.

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// The metrics count what retention erases, and when it last finished.
+// The metrics count the records that retention erases. The metrics also have the time at which retention last finished.
 func TestMetricsOfRetention(t *testing.T) {
 	db := emptyStore(t)
 	err := db.Update(t.Context(), func(tx store.Tx) error {

@@ -27,13 +27,13 @@ import (
 	"countersign/store/bolt"
 )
 
-// Retention erases finished requests of all kinds, several times, while other requests are made, decided and run, the
-// history is sealed, the store is copied, and one client writes all the time. After each time the history must verify,
-// in the store and against the heads. The waits for commits are measured alternately with and without retention, so
-// that a noisy machine affects both.
+// Retention erases finished requests of all kinds, several times. Meanwhile, other requests are made, decided and run,
+// the history is sealed, the store is copied, and one client writes all the time. After each retention, the history
+// must verify, in the store and against the heads. The waits for commits are measured alternately with and without
+// retention, so that a noisy machine affects both.
 //
-// It uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits; with fewer
-// requests, there are too few waits for a 99th percentile.
+// The short form uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits.
+// With fewer requests, there are too few waits for a 99th percentile.
 func TestRetentionUnderLoad(t *testing.T) {
 	t.Parallel()
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
@@ -167,7 +167,7 @@ func (a *archive) ok(err error) {
 	}
 }
 
-// The ways in which a call ends.
+// The possible endings of a call.
 var endings = []string{"ran", "failed", "rejected", "modified", "withdrawn", "unknown", "automatic", "refused", "expired"}
 
 var (
@@ -175,7 +175,7 @@ var (
 	boss  = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}
 )
 
-// one runs a call in a thread to its end. For a call that is to expire, it returns the turn.
+// one plays a call in a thread until its end. If the call must expire, one returns the call's turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
 	heard, err := a.workflow.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
@@ -205,7 +205,7 @@ func (a *archive) one(ctx context.Context, thread, ending string) (waits string,
 	return "", a.workflow.Turns.Answer(ctx, heard.Turn, 1, "That is settled.", 100)
 }
 
-// end decides on the call of a turn, and runs it.
+// end decides the call of a turn, and runs the call.
 func (a *archive) end(ctx context.Context, turn, ending string) error {
 	var call store.Call
 	var r approvers.Request
@@ -265,8 +265,8 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
-// fill makes n requests of all kinds and lets them end. Half of them have a conversation of their own; the others share
-// one.
+// fill makes n requests of all kinds and lets them end. Half of the requests have a conversation of their own; the
+// other requests share a conversation.
 func (a *archive) fill(n int) {
 	a.Helper()
 	var mu sync.Mutex
@@ -313,8 +313,8 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// while runs a function while all other work continues, and returns how long each write of the writing client waited
-// for its commit.
+// while runs a function while all other work continues. The function returns how long each write of the writing client
+// waited for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
 	ctx, stop := context.WithCancel(a.Context())

@@ -37,7 +37,8 @@ countersign them. Try it on this machine with no account:
 	return cmd
 }
 
-// guided makes every command say what to do about wrong usage, because Cobra's own messages only name the mistake.
+// guided makes every command explain the right usage after wrong usage, because Cobra's own messages only name the
+// mistake.
 func guided(cmd *cobra.Command) {
 	wrong := func(c *cobra.Command, err error) error {
 		return cli.Misused("%w; \"%s --help\" shows the usage", err, c.CommandPath())
@@ -67,7 +68,7 @@ func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
 }
 
-// toFile writes to a file that appears only when it is complete. "-" means the terminal.
+// toFile writes a file. The file appears only when its content is complete. "-" means the terminal.
 func toFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(cmd.OutOrStdout())

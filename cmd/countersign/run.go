@@ -65,7 +65,7 @@ const (
 	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )
 
-// parts are the two edges and the workflow between them.
+// parts has the two edges (bot and agent) and the workflow between them.
 type parts struct {
 	workflow *workflow.Workflow
 	bot      *bot.Bot
@@ -75,7 +75,7 @@ type parts struct {
 	sealer   *audit.Sealer // nil: no sealing
 }
 
-// assemble connects the layers. It makes no network calls.
+// assemble connects the layers. The function makes no network calls.
 func (s setup) assemble() parts {
 	m := newMetrics(s.store, s.tools.Policy)
 	m.watchBuild(s.build)
@@ -123,7 +123,7 @@ func (s setup) assemble() parts {
 	return p
 }
 
-// reread returns the function with which the bot looks for new secrets; nil: they never change.
+// reread returns the function that looks for new secrets. If the secrets never change, the function returns nil.
 func (s setup) reread() func(context.Context) bool {
 	if s.secrets == nil {
 		return nil
@@ -293,7 +293,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	return err
 }
 
-// Jobs that only one replica at a time does, in addition to its shares of the timers.
+// Jobs for one replica at a time. The replica does such a job in addition to its shares of the timers.
 const (
 	sealingJob = "sealing" // seals the history
 	upkeepJob  = "upkeep"  // drops old deliveries, and erases data beyond the policy's retention
@@ -301,7 +301,7 @@ const (
 
 var oneReplicaJobs = []string{sealingJob, upkeepJob}
 
-// ownReplica returns this process as one of the replicas that work on the store.
+// ownReplica returns the replica of this process. If there are no replicas, ownReplica returns store.Alone.
 func (s setup) ownReplica() store.Replica {
 	if s.replica == nil {
 		return store.Alone{}
@@ -309,13 +309,14 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits, and since when this one hears of the calls of the others.
+// sharing returns how many replicas share Slack's limits. The function also returns the time since which this replica
+// is told about the calls of the other replicas.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
 
-// recover takes over the work that an earlier process left. If there are several replicas, each takes over the work of
-// the shares that it gets.
+// recover takes over the work that an earlier process left. If there are several replicas, each replica takes over the
+// work in the shares that it gets.
 func (s setup) recover(ctx context.Context, p parts) error {
 	if !store.IsAlone(s.ownReplica()) {
 		return nil
@@ -326,7 +327,8 @@ func (s setup) recover(ctx context.Context, p parts) error {
 // claimAgain is the time between two attempts to get the claim on a job.
 const claimAgain = time.Second
 
-// inOneReplica does a job whenever this replica has the claim on it. It returns when ctx ends or the job fails.
+// inOneReplica does a job whenever this replica has the claim on it. inOneReplica returns when ctx ends or the job
+// fails.
 func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
 	for {
 		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {
@@ -352,7 +354,7 @@ func (s setup) enter(ctx context.Context, p parts) error {
 	return p.workflow.History.Started(ctx, s.startFacts())
 }
 
-// followMachine tells systemd how the bot is, and follows the files of the secrets.
+// followMachine reports the bot's state to systemd, and watches the files of the secrets.
 func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 	if s.systemd != nil {
 		g.Go(func() error {
@@ -366,7 +368,7 @@ func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// startFacts says in the history which program starts.
+// startFacts returns the facts for the history that identify the program that starts.
 func (s setup) startFacts() map[string]string {
 	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": replicaName()}
 	if s.build.Commit != "" {
@@ -386,8 +388,8 @@ func couldNotStart(err error) error {
 	return err
 }
 
-// unknown returns the error of a process that ends because the store's content is unknown. It does not wait for running
-// tools: their results can't be recorded, and the next process asks about their outcomes.
+// unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
+// for running tools, because their results can't be recorded. The next process asks people about the outcomes.
 func (s setup) unknown(err error) error {
 	if w, ok := s.store.(watchable); ok && w.Failure() != nil {
 		err = w.Failure()
@@ -398,7 +400,8 @@ func (s setup) unknown(err error) error {
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
-// requestProbe returns the line for /readyz that says whether Slack's HTTP requests arrive; none with Socket Mode.
+// requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. With Socket Mode, there is
+// no such probe.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil

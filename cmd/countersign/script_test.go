@@ -26,8 +26,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// The scripts of testdata/script run the program with bad input of every kind: each time it must end with an error that
-// says what to do, and with the documented exit code.
+// The scripts of testdata/script run the program with bad input of every kind. Each time, the program must print an
+// error that says what to do, and end with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
@@ -45,8 +45,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop, "destroy": destroyPages,
 }
 
-// exits CODE countersign ARGS… runs the program, which must end with the code. Its outputs can be examined as after
-// exec.
+// exits CODE countersign ARGS… runs the program, which must end with the code. The script can then examine the outputs,
+// as after exec.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -129,7 +129,7 @@ func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 	ts.Setenv("SLACK_APP_TOKEN", workspace.DemoAppToken)
 }
 
-// fault JSON… makes something fail in the workspace, or changes a person in it.
+// fault JSON… makes the workspace fail in some way, or changes a person in the workspace.
 func fault(ts *testscript.TestScript, neg bool, bodies []string) {
 	for _, body := range bodies {
 		askWorkspace(ts, neg, []string{"/faults", body})
@@ -183,7 +183,8 @@ func waitUp(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// grab NAME PATTERN [OUTPUT] sets the variable to the pattern's group in the last command's output: stdout, or stderr.
+// grab NAME PATTERN [OUTPUT] sets the variable NAME to the first group of PATTERN in the last command's output. OUTPUT
+// is stdout (the default) or stderr.
 func grab(ts *testscript.TestScript, _ bool, args []string) {
 	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile(append(args, "stdout")[2]))
 	if m == nil {
@@ -192,7 +193,7 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// eventually PATTERN countersign ARGS… runs the program again and again, until its output matches.
+// eventually PATTERN countersign ARGS… runs the program again and again until the program's output matches.
 func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -206,7 +207,7 @@ func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// taken NAME listens on a port and sets the variable to its address.
+// taken NAME listens on a port and sets the variable NAME to the port's address.
 func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -228,7 +229,7 @@ func makeEmpty(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// newer FILE creates a store as a later version of the program would.
+// newer FILE creates a store that looks like one of a later version of the program.
 func makeNewer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)

@@ -99,7 +99,7 @@ func printSealKeys(out io.Writer, path string) error {
 	return nil
 }
 
-// renewSealKey adds a new key before the existing keys. It replaces the key file atomically.
+// renewSealKey adds a new key before the existing keys. The key file is replaced atomically.
 func renewSealKey(path string) error {
 	text, err := audit.RenewedKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,7 +23,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// When the bot has stopped, everything that it recorded is sealed, and the heads are in the file beside the store.
+// When the bot has stopped, all of its records are sealed, and the heads are in the file beside the store.
 func TestBotSeals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func (unreachableTarget) String() string                                    { re
 func (unreachableTarget) Last(context.Context, store.Store) (uint64, error) { return 0, nil }
 func (unreachableTarget) Ship(context.Context, []store.Head) error          { return errors.New("unreachable") }
 
-// /readyz and /metrics report heads that can't be shipped, and the bot stays ready.
+// If heads can't be shipped, /readyz and /metrics report this, and the bot stays ready.
 func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	db := emptyStore(t)
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
@@ -125,8 +125,8 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 }
 
 // The bot posts signed heads to a channel while people work. The heads that an auditor copies from the channel match
-// the store. They also reveal that the store was replaced by an older one, or by one that was re-created with the same
-// key.
+// the store. The heads also reveal that the store was replaced by an older store, or by a store that was created again
+// with the same key.
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ func (v secretValues) changed(now secretValues) (names []string) {
 	return names
 }
 
-// watch looks at the files until ctx ends: every few seconds, and immediately on SIGHUP.
+// watch reads the secret files every few seconds, and immediately on SIGHUP, until ctx ends.
 func (s *secrets) watch(ctx context.Context) error {
 	if len(s.used.SecretFiles) == 0 {
 		return nil
@@ -83,9 +83,9 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// look uses the secrets that are in the files now, and reports whether they differ from those before. whole means that
-// the files are known to be complete. If they are not, two looks in a row must find the same values, because the first
-// half of a key may look like a key.
+// look reads the secrets in the files and uses them. The function reports whether the secrets have changed. whole means
+// that the files are known to be complete. If whole is false, two looks in a row must find the same values, because the
+// first half of a key may look like a key.
 func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	return true
 }
 
-// tell logs an error once.
+// tell logs an error, unless it was the last logged error.
 func (s *secrets) tell(why string) {
 	if why != s.told {
 		s.told = why

@@ -19,7 +19,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// keeper stands before the workspace or the model, and accepts only the secrets of the moment.
+// keeper is a proxy in front of the workspace or the model. keeper accepts only the current secrets.
 type keeper struct {
 	mu       sync.Mutex
 	accepted map[string]string // to the secret that the server behind knows
@@ -63,8 +63,8 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.behind.ServeHTTP(w, r)
 }
 
-// TestRotatedSecrets replaces every secret of a running bot in its file. The old ones are refused from then on, and the
-// bot goes on without a restart. A token of another bot is not used.
+// TestRotatedSecrets replaces every secret of a running bot in the secret's file. From then on, the old secrets are
+// refused, and the bot continues without a restart. A token of another bot is not used.
 func TestRotatedSecrets(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -116,7 +116,7 @@ func TestRotatedSecrets(t *testing.T) {
 	running.says(`secrets changed in their files, and the new ones are used.*(SLACK_BOT_TOKEN, SLACK_APP_TOKEN, OPENAI_API_KEY)`)
 	asks("ORD-131")
 
-	// The files are read every few seconds, too.
+	// The bot also reads the files every few seconds.
 	if err := os.WriteFile(file("bot"), []byte("xoxb-foreign"), 0o600); err != nil {
 		t.Fatal(err)
 	}

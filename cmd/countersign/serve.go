@@ -51,7 +51,7 @@ func serve(cmd *cobra.Command) error {
 	return logged(serveWith(ctx, env, log), log)
 }
 
-// serveWith is serve with its environment.
+// serveWith runs serve with an environment that was already read.
 func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	for _, w := range env.Warnings {
 		log.Warn("the environment: " + w.Error())
@@ -116,7 +116,7 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedS
 	return opened(openStore(env.Store.Path))
 }
 
-// refuseDemo returns an error if a store is a demo's: later demos would write into it.
+// refuseDemo returns an error if the store belongs to a demo, because later demos would write into it.
 func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 	is, err := isDemo(context.WithoutCancel(ctx), db)
 	switch {
@@ -132,11 +132,11 @@ func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 type listeners struct {
 	admin net.Listener
 	slack net.Listener // nil: Socket Mode
-	// gateway is where other agents' requests come in; nil: nowhere
+	// for the requests of other agents; nil: there is no gateway
 	gateway net.Listener
 }
 
-// close closes them, even if a server has already closed them.
+// close closes all listeners, even if a server has already closed some of them.
 func (l listeners) close() {
 	l.admin.Close()
 	for _, one := range []net.Listener{l.slack, l.gateway} {
@@ -218,7 +218,7 @@ func replicaName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// gated lists the tools whose calls always wait for approval, whatever the arguments.
+// gated lists the tools whose calls always wait for approval, with any arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {
@@ -229,8 +229,8 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	return out
 }
 
-// reach checks once whether Slack and the model can be used, so that a wrong token causes a clear error at the start.
-// An unreachable model does not prevent the start, because decisions don't need the model.
+// reach checks once whether Slack and the model can be used. So a wrong token causes a clear error at the start. An
+// unreachable model does not prevent the start, because decisions don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSystemdIsTold starts the bot as systemd does: the bot says when it is up, gives signs of life, and says that it
-// stops. Meanwhile, countersign health asks it how it is.
+// stops. Meanwhile, countersign health asks for the bot's state.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -77,7 +77,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 }
 
-// Only the process that systemd means gives signs of life, and none are wanted without the variables.
+// Only the process that systemd's variables name sends signs of life. Without the variables, no process sends them.
 func TestNotifier(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string
@@ -95,7 +95,7 @@ func TestNotifier(t *testing.T) {
 	}
 }
 
-// The manual has a page for each command that people see.
+// The manual has a page for each command that is not hidden.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := runCommand(t, "man", dir); err != nil {

@@ -43,7 +43,8 @@ have open at the same time. Without --file nothing is kept.`,
 	return cmd
 }
 
-// serveShop serves the shop's tools over standard input and output. Nothing else may be written there.
+// serveShop serves the shop's tools over standard input and output. No other output may be written to the standard
+// output.
 func serveShop(ctx context.Context, s *shop.Shop) error {
 	if err := s.ServeIO(ctx, os.Stdin, os.Stdout); err != nil {
 		return cli.CouldNot("the connection to the client broke: %w", err)

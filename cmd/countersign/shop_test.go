@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client starts the shop as its child, as servers from npm are started; the shop's state is kept for the next
-// process, and shown on the page over HTTP.
+// A client starts the shop as a child process, as it starts servers from npm. The shop's state is kept for the next
+// process, and is shown on the page over HTTP.
 func TestShopCommand(t *testing.T) {
 	t.Parallel()
 	path, err := built()

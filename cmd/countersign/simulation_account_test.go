@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// account is the simulation's own model of what must be true. It does not trust what the product says; it knows only
-// what went through the gates.
+// account is the simulation's own model of the facts that must be true. account does not trust statements of the
+// product. account knows only the operations that went through the gates.
 type account struct {
 	turns    []string                    // that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
@@ -39,7 +39,7 @@ type account struct {
 
 type authors struct{ all, since []string }
 
-// consent is a person's approval of what they were shown.
+// consent is a person's approval of the content that the person was shown.
 type consent struct {
 	user   string
 	amount string
@@ -90,7 +90,7 @@ func (s *simulation) witness(p *life, w witnessed) {
 	}
 }
 
-// acknowledged records that the bot acknowledges a delivery to Slack. The delivery must be in the store by then.
+// acknowledged records that the bot acknowledges a delivery to Slack. At that time, the delivery must be in the store.
 func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
 		return // the delivery was refused, and its sender is told so
@@ -115,7 +115,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 	}
 }
 
-// acted records that a tool acts, and compares that with what people approved.
+// acted records that a tool acts, and compares the action with the approvals of people.
 func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
@@ -146,7 +146,8 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.allowed(tool, a, e, in.Request)
 }
 
-// askedAgain reports whether a request repeats a call whose outcome is unknown: people were told that it may run twice.
+// askedAgain reports whether a request repeats a call whose outcome is unknown. People were told that such a call may
+// run twice.
 func (s *simulation) askedAgain(request string) (again bool) {
 	_ = s.db.View(context.Background(), func(r store.Reader) error {
 		req, err := r.Request(request)
@@ -224,7 +225,7 @@ func (s *simulation) execution(id string) (e approvers.Execution, err error) {
 	return e, err
 }
 
-// mayRun reports whether a call may have run, given this result for the model.
+// mayRun reports whether a call with a given result for the model may have run.
 func mayRun(result string) bool {
 	var r approvers.Result
 	if json.Unmarshal([]byte(result), &r) != nil {
@@ -237,7 +238,7 @@ func mayRun(result string) bool {
 	return true
 }
 
-// modelGiven checks what the model is given: each call must have one result, which never changes and is true.
+// modelGiven checks the input of the model. Each call must have one result, which never changes and is true.
 func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {
@@ -281,11 +282,11 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// shownArg is the number or the amount of a call on a card or in a form: on a line of its own, or among all arguments on
-// one line.
+// shownArg matches the number or the amount of a call on a card or in a form. shownArg is on a line of its own, or
+// among all arguments on one line.
 var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
 
-// agree records what a person approved: every call that was shown to them, with its amount.
+// agree records the approvals of a person. The person approved every call that was shown to them, with its amount.
 func (s *simulation) agree(user, text string, more bool) {
 	call := map[string]string{}
 	for _, line := range shownArg.FindAllStringSubmatch(text, -1) {

@@ -98,13 +98,13 @@ func (s *simulation) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// early reports whether a reply was stored before the message that it replies to. For the bot such a reply is part of a
-// conversation among people, however often it is delivered.
+// early reports whether a reply was stored before the message that it replies to. For the bot, such a reply is part of
+// a conversation among people, even if it is delivered several times.
 func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
-// nothingHangs returns an error if there is work that should have continued.
+// nothingHangs returns an error if some work has stopped that should have continued.
 func (s *simulation) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
@@ -137,7 +137,7 @@ func (s *simulation) nothingHangs(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// historiesAreWhole compares each request's chain with what it must contain.
+// historiesAreWhole compares the chain of each request with the records that it must contain.
 func (s *simulation) historiesAreWhole(r store.Reader) error {
 	var faults []error
 	for execution, n := range s.ran {
@@ -175,7 +175,7 @@ func (s *simulation) historiesAreWhole(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// checkEnd checks what is left after all deadlines have passed.
+// checkEnd checks the final state after all deadlines have passed.
 func (s *simulation) checkEnd() {
 	if s.violation != "" {
 		return
@@ -207,7 +207,7 @@ func (s *simulation) checkEnd() {
 	}
 }
 
-// simulationPosted is a message of the bot as Slack has it.
+// simulationPosted is a message of the bot in Slack.
 type simulationPosted struct {
 	TS       string          `json:"ts"`
 	Text     string          `json:"text"`
@@ -223,7 +223,7 @@ type simulationPosted struct {
 	channel string
 }
 
-// slackShows reads everything that Slack shows.
+// slackShows reads all messages that Slack shows.
 func (s *simulation) slackShows() (all []simulationPosted, err error) {
 	var channels struct {
 		Channels []struct{ ID string }
@@ -281,7 +281,7 @@ func (s *simulation) askSlack(method string, form url.Values, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// slackIsRight compares what Slack shows with the state.
+// slackIsRight compares the messages that Slack shows with the stored state.
 func (s *simulation) slackIsRight(r store.Reader, shown []simulationPosted) error {
 	var faults []error
 	byMessage := map[string][]simulationPosted{}
@@ -338,8 +338,8 @@ func jsonText(text string) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// leftBehind reports whether a message is in a place to which the bot can no longer write: it is updated when the bot
-// can write there again.
+// leftBehind reports whether a message is in a place where the bot can no longer write. Such a message is updated when
+// the bot can write there again.
 func leftBehind(r store.Reader, m simulationPosted) bool {
 	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {
@@ -349,7 +349,7 @@ func leftBehind(r store.Reader, m simulationPosted) bool {
 	return err == nil && json.Unmarshal(row.Value, &place) == nil && place.Lost && slices.Contains(place.Left, m.Metadata.Payload.OutboxID)
 }
 
-// deciding are the actions of buttons that decide a request.
+// deciding lists the actions of buttons that decide a request.
 var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_more", "hand_on"}
 
 // buttonsAreAlive returns an error if a message has deciding buttons for a decided request.

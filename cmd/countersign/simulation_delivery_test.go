@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// parcel is something on its way from Slack to the bot.
+// parcel is a delivery on its way from Slack to the bot.
 type parcel struct {
 	n       int
 	kind    store.InboxKind
@@ -33,7 +33,7 @@ type reply struct {
 	err     error
 }
 
-// network holds the deliveries on their way. It is the workspace's App.
+// network holds the deliveries on their way. network is the workspace's App.
 type network struct {
 	mu sync.Mutex
 	n  int
@@ -55,7 +55,7 @@ func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
 	return d
 }
 
-// Event accepts an event for delivery. It leaves out most events about the bot's own messages, because there are too
+// Event accepts an event for delivery. Event leaves out most events about the bot's own messages, because there are too
 // many of them.
 func (n *network) Event(payload json.RawMessage) {
 	if bytes.Contains(payload, []byte(`"bot_id":"B0001"`)) && crc32.ChecksumIEEE(payload)%8 > 0 {
@@ -64,7 +64,7 @@ func (n *network) Event(payload json.RawMessage) {
 	n.add(store.InboxEvent, payload)
 }
 
-// Ask accepts an interaction or a command for delivery, and waits for the answer as long as Slack does.
+// Ask accepts an interaction or a command for delivery. Ask waits for the answer as long as Slack does.
 func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	what := store.InboxInteraction
 	if kind == "slash_commands" {
@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// again repeats an event that was not acknowledged; any other delivery has ended.
+// again repeats an event that was not acknowledged. Any other delivery has ended.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// let releases one goroutine from the gate, with its fate.
+// let releases one goroutine from the gate, and gives it its fate.
 func (s *simulation) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)
@@ -49,7 +49,7 @@ func (s *simulation) drawCommit() lot {
 	return v
 }
 
-// refusals are the errors with which Slack refuses calls, by method.
+// refusals has the errors with which Slack refuses calls, by method.
 var refusals = map[string][]string{
 	"chat.postMessage":   {"channel_not_found", "is_archived", "not_in_channel", "internal_error", "fatal_error"},
 	"chat.update":        {"edit_window_closed", "internal_error"},

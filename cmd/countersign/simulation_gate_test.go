@@ -23,7 +23,7 @@ const (
 // errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
 var errKilled = errors.New("the process was killed")
 
-// gate is where all goroutines of the product wait before they act outside of it.
+// gate is the place where all goroutines of the product wait before they act on anything outside of the product.
 type gate struct {
 	mu      sync.Mutex
 	waiting []*waiter
@@ -37,7 +37,7 @@ type waiter struct {
 	pass chan lot // with a buffer of one
 }
 
-// lot is the fate of a waiting goroutine. The zero lot lets it through.
+// lot is the fate of a waiting goroutine. The zero lot lets the goroutine through.
 type lot struct {
 	fault string
 	more  any  // parameters of the fault, or the text that the model says
@@ -70,7 +70,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	return v, err
 }
 
-// labelled returns what a goroutine is doing, by its labels.
+// labelled returns the description of a goroutine's work from its labels.
 func labelled(ctx context.Context) string {
 	var at []string
 	for _, key := range []string{"scheduler", "ref"} {
@@ -92,7 +92,7 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// here lists the waiting goroutines in a reproducible order, with reads separate from all others.
+// here lists the waiting goroutines in a reproducible order. Goroutines that read are in a separate list.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +113,8 @@ func (g *gate) let(w *waiter, v lot) {
 	w.pass <- v
 }
 
-// clear releases all goroutines of a process, or all goroutines if p is nil. Those of a dead process get errKilled.
+// clear releases all goroutines of a process, or all goroutines if p is nil. Goroutines of a dead process get
+// errKilled.
 func (g *gate) clear(p *life) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// simulation is the state of one history: everything outside of the bot, and the bot's current process.
+// simulation is the state of one history. simulation has the environment of the bot, and the bot's current process.
 type simulation struct {
 	*testing.T
 	simulationCounts
@@ -84,16 +84,16 @@ func (s *simulation) open() {
 // now returns the time on the bot's clock.
 func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
-// chance is true once in n times.
+// chance returns true in one of n cases, on average.
 func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
 // out reports whether slack, model or disk is still out of order.
 func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
-// faulty is true once in n times, unless faults are turned off.
+// faulty returns true in one of n cases, on average, unless faults are turned off.
 func (s *simulation) faulty(n int) bool { return !s.calm && s.chance(n) }
 
-// step writes a line of the history for something that happens.
+// step writes a line of the history about an event.
 func (s *simulation) step(format string, args ...any) {
 	s.steps++
 	if s.calm {
@@ -124,7 +124,7 @@ func (s *simulation) logged(line string) {
 	}
 }
 
-// live plays a number of steps. From time to time it lets everything settle, and checks everything.
+// live plays a number of steps. From time to time, the function lets all work settle, and makes all checks.
 func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()
@@ -148,7 +148,7 @@ const (
 	restEvery  = 1000
 )
 
-// settle lets the product run until all its goroutines wait: at the gate, or for time to pass. Reads of the scheduler's
+// settle lets the product run until all its goroutines wait, at the gate or for time to pass. Reads of the scheduler's
 // workers pass the gate immediately.
 func (s *simulation) settle() {
 	for {
@@ -188,7 +188,7 @@ func (s *simulation) choose() {
 	}
 }
 
-// rare lets something infrequent happen.
+// rare makes one infrequent event happen.
 func (s *simulation) rare(n int) {
 	switch {
 	case s.bot != nil && !s.operator.busy.Load() && (n == 16 || s.isPaused() && s.chance(2)):

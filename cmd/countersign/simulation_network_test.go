@@ -51,7 +51,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// answered returns a response such as a proxy in between would give.
+// answered returns a response that looks like the response of a proxy.
 func answered(status int, header, body string) *http.Response {
 	rec := httptest.NewRecorder()
 	if name, value, ok := strings.Cut(header, ": "); ok {

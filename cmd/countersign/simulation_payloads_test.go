@@ -53,8 +53,8 @@ type clicked struct {
 	form              bool // the submitted form, not the click that opened it
 }
 
-// name names a delivery in account.rows. A new message has one name, whether it comes as a message, as a mention, or from
-// a history.
+// name returns the key of a delivery in account.rows. A new message always has the same key, as a message, as a
+// mention, and from a history.
 func (p slackPayload) name() string {
 	e := p.Event
 	if (e.Type == "message" || e.Type == "app_mention") && (e.Subtype == "" || e.Subtype == "thread_broadcast") && e.Edited.TS == "" {
@@ -63,7 +63,7 @@ func (p slackPayload) name() string {
 	return p.EventID + p.Trigger
 }
 
-// read reads a delivery for the account. It reports false if the delivery need not be remembered.
+// read reads a delivery for the account. The function returns false if the delivery need not be remembered.
 func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {
@@ -106,8 +106,8 @@ func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// consents records what a delivery approves, when the delivery reaches the bot. From then on the approval may count,
-// whether the delivery is acknowledged or not.
+// consents records the approval in a delivery when the delivery reaches the bot. From then on, the approval may count,
+// even if the delivery is not acknowledged.
 func (s *simulation) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {
@@ -150,8 +150,8 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// around lists the blocks of the call that a button is about. They lie between the same two dividers as the button, and
-// below the buttons of the previous call.
+// around lists the blocks of the call that a button is about. These blocks are between the same two dividers as the
+// button, and below the buttons of the previous call.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false
 	for _, b := range blocks {

@@ -42,7 +42,7 @@ func (s *simulation) hire() {
 	}
 }
 
-// somebody makes a person do something.
+// somebody makes one person act.
 func (s *simulation) somebody() {
 	p := s.order[s.rnd.IntN(len(s.order))]
 	if p.busy.Load() {
@@ -69,7 +69,7 @@ func (s *simulation) somebody() {
 	}
 }
 
-// busyWith makes a person do something that the app must acknowledge, concurrently with everything else.
+// busyWith makes a person do an action that the app must acknowledge. The action runs concurrently with all other work.
 func (s *simulation) busyWith(p *person, what string, do func(context.Context) error) {
 	s.step("%s %s", p.name, what)
 	s.clicks++
@@ -120,7 +120,7 @@ type buttonSeen struct {
 	e workspaceclient.Element
 }
 
-// looks makes a person look at their places, and click something.
+// looks makes a person look at the places that they read, and click a button there.
 func (s *simulation) looks(p *person) {
 	var seen []buttonSeen
 	for _, m := range s.before(p) {
@@ -162,8 +162,8 @@ func (s *simulation) looks(p *person) {
 	}
 }
 
-// honest reports whether the statement on a button about a run is true. People click only such buttons, because they
-// look before they report.
+// honest reports whether the statement on a button about a run is true. People click a button only if its statement is
+// true, because they look before they report.
 func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {

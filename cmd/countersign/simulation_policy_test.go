@@ -25,7 +25,7 @@ var simulationEffects = map[string]approvers.Effect{
 	toolRefund: approvers.Unprotected, toolClose: approvers.Unprotected, toolExport: approvers.Unprotected,
 }
 
-// simulationPolicy is a policy, with its requirements in the simplest terms.
+// simulationPolicy is a policy. The fields of a simulationPolicy repeat the policy's requirements in the simplest form.
 type simulationPolicy struct {
 	noteAsked     bool
 	discountAsked bool
@@ -93,8 +93,8 @@ agents:
 `, p.expires, p.escalates, p.silence, p.cap, waits[p.noteAsked], waits[p.discountAsked], waits[p.refundAsked], p.above, p.quorum, strings.Join(p.leads, ", "))
 }
 
-// need is what a call requires: how many people must approve, and the risk that the last of them must be allowed to
-// decide. If people is 0, the call needs no approval.
+// need has the requirements of a call: how many people must approve, and the risk that the last of them must be allowed
+// to decide. If people is 0, the call needs no approval.
 type need struct {
 	people int
 	risk   approvers.Risk
@@ -123,7 +123,8 @@ func (p simulationPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling returns the highest risk up to which a person may decide about a tool; 0 if they may not.
+// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide, the
+// function returns 0.
 func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string

@@ -76,7 +76,7 @@ func (s *simulation) start() {
 	}()
 }
 
-// kill ends the process immediately, whatever it is doing.
+// kill ends the process immediately, in the middle of its work.
 func (s *simulation) kill(why string) {
 	p := s.bot
 	s.kills++
@@ -100,7 +100,7 @@ func (s *simulation) reopen() {
 	s.open()
 }
 
-// ended handles a process that ended by itself, or because it was asked to.
+// ended handles a process that ended by itself, or after the simulation asked it to end.
 func (s *simulation) ended() {
 	if s.bot == nil {
 		return
@@ -128,7 +128,7 @@ func (s *simulation) shutDown() {
 	s.bot.stop()
 }
 
-// putPolicy writes the policy file, and tells the process that it is complete.
+// putPolicy writes the policy file, and tells the process that the file is complete.
 func (s *simulation) putPolicy(r simulationPolicy) {
 	text := []byte(r.text())
 	s.policyOf[config.Hash(text)] = r

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// rest lets everything settle without further faults, and checks that everything is as it should be.
+// rest lets all work settle without new faults, and makes all checks.
 func (s *simulation) rest() {
 	s.rests++
 	s.note("rest")
@@ -30,8 +30,8 @@ func (s *simulation) quieten() {
 	}
 }
 
-// comeToRest lets the product work until nothing is in progress, nothing is due within a second, and nothing is being
-// retried. If atEnd is set, it also waits until no deadline is left. Nobody acts meanwhile.
+// comeToRest lets the product work until no work is in progress, no timer is due within a second, and no work is being
+// retried. If atEnd is set, comeToRest also waits until no deadline is left. No person acts meanwhile.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -73,7 +73,7 @@ func (s *simulation) comeToRest(atEnd bool) {
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
 
-// nextDue returns the time of the next timer that a rest waits for; zero if there is none.
+// nextDue returns the time of the next timer for which a rest waits. If there is no such timer, nextDue returns zero.
 func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {
@@ -96,7 +96,7 @@ func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	return next
 }
 
-// end lets all deadlines pass, checks what is left, and stops the bot.
+// end lets all deadlines pass, checks the final state, and stops the bot.
 func (s *simulation) end() {
 	if s.violation == "" {
 		s.quieten()

@@ -15,7 +15,7 @@ const (
 	faultDoubt = "doubt" // the commit itself fails, and everything was written
 )
 
-// gatedStore is the store of one process: each transaction waits at the gate.
+// gatedStore is the store of one process. Each of its transactions waits at the gate.
 type gatedStore struct {
 	store.Store
 	p *life
@@ -64,7 +64,7 @@ func (g gatedStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// witnessed contains the writes of a transaction that the account reads.
+// witnessed has the writes of a transaction that the account needs.
 type witnessed struct {
 	turns    []string
 	messages []string // of people, by ts

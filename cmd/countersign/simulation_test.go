@@ -17,14 +17,14 @@ import (
 // A simulation of the whole product: the real bot, agent, workflow and store. A seed determines everything else:
 // people, the model, Slack, tools, crashes and the clock.
 //
-// Everything runs in a bubble of testing/synctest, where time passes when nothing else can happen. Every operation that
-// leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The scheduler lets one
-// of them through at a time, or lets something else happen: a delivery arrives, a person acts, time passes, the process
-// is killed. Therefore a seed determines one history, which can be replayed exactly.
+// The simulation runs in a bubble of testing/synctest. There, time passes only when all goroutines wait. Every
+// operation that leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The
+// scheduler lets one operation through at a time, or makes another event happen: a delivery arrives, a person acts,
+// time passes, or the process is killed. Therefore a seed determines one history, which can be replayed exactly.
 //
-// The invariants (simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants) are
-// checked against the simulation's own account of what people were shown and clicked, which deliveries were
-// acknowledged, how tools were called, and what the model was given.
+// The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
+// The invariants are checked against the simulation's own account. The account knows what people were shown and
+// clicked, which deliveries were acknowledged, how tools were called, and which input the model got.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000
@@ -51,8 +51,8 @@ func TestSimulation(t *testing.T) {
 }
 
 // TestSimulationReplays plays one history again. Goroutines that wake at the same moment act in an order that a busy
-// machine can change, so a history that differs is played a third time. With the race detector differences are allowed,
-// because it randomises that order on purpose.
+// machine can change, so a history that differs is played a third time. With the race detector, differences are
+// allowed, because the race detector randomises that order on purpose.
 func TestSimulationReplays(t *testing.T) {
 	seed := uint64(1)
 	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
@@ -70,7 +70,7 @@ func TestSimulationReplays(t *testing.T) {
 	t.Fatalf("one history has %d steps, the other %d", len(a.trace), len(b.trace))
 }
 
-// history is the record of what was played.
+// history is the record of one played history.
 type history struct {
 	simulationCounts
 	hash  uint64
@@ -114,8 +114,8 @@ func traceTail() int {
 	return 60
 }
 
-// quickDir returns a directory for a store, in memory if the machine has a file system there: commits work as on a
-// disk, but need not wait for one.
+// quickDir returns a directory for a store. If the machine has a file system in memory, the directory is there. Commits
+// work as on a disk, but need not wait for a disk.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")

@@ -42,7 +42,7 @@ func (s *simulation) tools(p *life) *agent.Registry {
 	return r
 }
 
-// runTool is the behaviour of all tools: wait, act, wait, answer.
+// runTool is the behaviour of all tools. A tool waits, acts, waits again, and answers.
 func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent.Invocation) (string, error) {
 	v, err := p.wait(ctx, atTool, name)
 	deaf := v.fault == faultDeaf
@@ -85,7 +85,7 @@ func toolResult(in agent.Invocation) string {
 	return `{"done":"` + a.N + `"}`
 }
 
-// callArgs are the arguments of the simulation's tools. N differs in each call.
+// callArgs has the arguments of the simulation's tools. N differs in each call.
 type callArgs struct {
 	N      string      `json:"n"`
 	Amount json.Number `json:"amount"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is doing. It is renewed before Slack removes it, and cleared when the turn has
-// ended.
+// The thread's status says what the turn is doing. The status is renewed before Slack removes it. The status is cleared
+// when the turn has ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {
@@ -41,8 +41,8 @@ func TestStatus(t *testing.T) {
 		if after := set(); len(after) != n {
 			t.Errorf("it was set after the end: %v", after[n:])
 		}
-		// The status between the approval and the answer may have been too short to be shown. A message removes a
-		// status.
+		// The status between the approval and the answer may have been too short to be shown, because a message removes
+		// a status.
 		shown := ""
 		for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" || isPost(a) }) {
 			switch {
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// If Slack has no statuses, nothing is lost, and Slack is not asked again and again.
+// If Slack does not support statuses, no information is lost, and the bot does not try again and again.
 func TestStatusIsRefused(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {

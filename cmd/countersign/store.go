@@ -52,7 +52,7 @@ Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 	}
 }
 
-// storeCheckTask lists what is damaged in the store.
+// storeCheckTask lists the damaged records in the store.
 var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w taskEnv, _ none) error {
 	if in, ok := w.store.(store.Inspected); ok {
 		if err := in.Inspect(ctx); err != nil {
@@ -133,7 +133,7 @@ serve does this by itself when it starts, where at least half of a large file is
 	}
 }
 
-// openStore opens the bolt file. Its errors say what to do.
+// openStore opens the bolt file. The errors of openStore say what to do.
 func openStore(path string) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
@@ -148,8 +148,8 @@ func openStore(path string) (*bolt.Store, error) {
 	return db, nil
 }
 
-// storeError adds exit codes to the errors of opening a store. A damaged store can't always be told from a file of
-// another kind, so neither counts as a wrong configuration.
+// storeError adds exit codes to the errors of opening a store. A damaged store can't always be distinguished from a
+// file of another kind. Therefore neither error counts as a wrong configuration.
 func storeError(err error) error {
 	for _, configured := range []error{store.ErrNewer, store.ErrIncomplete, fs.ErrNotExist, syscall.ENOTDIR} {
 		if errors.Is(err, configured) {
@@ -159,8 +159,8 @@ func storeError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// mustExist returns an error if the store does not exist, so that a command that reads it does not create an empty one.
-// If there are signed heads, the error says that there was a store.
+// mustExist returns an error if the store does not exist, so that a command that only reads does not create an empty
+// store. If there are signed heads, the error says that there was a store.
 func mustExist(path, heads string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +183,7 @@ type compaction struct {
 }
 
 // atStart holds the limits that serve uses. Compaction must also free at least as much as it writes, so that a file of
-// constant size is not rewritten at every start. At 100 MB/s, a disk takes about ten seconds for the maximum.
+// constant size is not rewritten at every start. For the maximum size, a disk with 100 MB/s takes about ten seconds.
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
 // errNotWorth means that a store is not compacted, because too little would be saved.
@@ -224,7 +224,7 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 }
 
 // movedTask reports whether the store's file is no longer where the bot opened it. If so, commands ask the bot even if
-// they find no store, or another one, at the path, because the bot has the data that must be saved.
+// there is no store or another store at the path, because the bot has the data that must be saved.
 var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
 	wf, err := w.bare()
 	if err != nil {

@@ -117,8 +117,9 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 	return errors.Join(db.Fill(ctx, c.anew, fill), db.Close())
 }
 
-// isComplete returns nil if the new store has exactly the rows of the original: an earlier run of the command has copied
-// them, and ended before it could say so. Otherwise it returns why the new store can't be filled.
+// isComplete returns nil if the new store has exactly the rows of the original. In that case, an earlier run of the
+// command has copied the rows, and ended before it could say so. Otherwise isComplete returns the reason why the new
+// store can't be filled.
 func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
@@ -149,7 +150,7 @@ func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) err
 	return what.checkWith(ctx, db, o)
 }
 
-// progressEvery is what storeCopy.every usually is.
+// progressEvery is the usual value of storeCopy.every.
 const progressEvery = 20000
 
 func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filling) error {
@@ -174,8 +175,8 @@ func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filli
 	})
 }
 
-// carry copies the key and the file of signed heads to the place where a bot on the new store looks for them. It runs
-// first: once the heads are there, no bot starts on a new store that is still empty.
+// carry copies the key and the file of signed heads to the place where a bot on the new store looks for them. carry
+// runs first. Once the heads are there, no bot starts on a new store that is still empty.
 func (c *storeCopy) carry() error {
 	for _, file := range []struct {
 		what, from, to string
@@ -214,7 +215,7 @@ func (c *storeCopy) carry() error {
 	return nil
 }
 
-// where says where a file of the new store is.
+// where returns the path of a file that belongs to the new store.
 func (c *storeCopy) where(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {
@@ -223,7 +224,7 @@ func (c *storeCopy) where(what, from, to string) {
 	}
 }
 
-// failed adds an exit code to an error, and says in which state the stores are now.
+// failed adds an exit code to an error, and a text that describes the current state of both stores.
 func (c *storeCopy) failed(ctx context.Context, err error) error {
 	was, again := "nothing was copied", "Run it again"
 	if c.begun {

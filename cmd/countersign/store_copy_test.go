@@ -24,8 +24,8 @@ import (
 	"countersign/store"
 )
 
-// copierEnv turns the test binary into countersign store copy, which stops at a line of its output. Its value is a
-// copierConfig.
+// copierEnv turns the test binary into countersign store copy. The copy stops at a line of its output. The value of the
+// variable is a copierConfig.
 const copierEnv = "COUNTERSIGN_TEST_COPIER"
 
 type copierConfig struct {
@@ -37,7 +37,7 @@ type copierConfig struct {
 // paused is the line that a copier prints when it waits.
 const paused = "PAUSED"
 
-// copierMain is the copier's process. It prints a line for each row.
+// copierMain is the copier's process. copierMain prints a line for each row.
 func copierMain(conf string) int {
 	var x copierConfig
 	if err := json.Unmarshal([]byte(conf), &x); err != nil {
@@ -79,11 +79,12 @@ type copierRun struct {
 }
 
 // TestCopyIsInterrupted copies a store from a file into a database, and from there into another file. Each copy is
-// killed with SIGKILL again and again, at any line of its output or a moment after it, and the network to the database is
-// cut. The same command continues it. Until it is complete, nothing can open the new store; in the end both stores have
-// the same rows, and their histories the same heads.
+// killed with SIGKILL again and again, at any line of its output or a moment later. The network to the database is cut
+// too. The same command continues the copy. Until the copy is complete, the new store can't be opened. In the end, both
+// stores have the same rows, and their histories have the same heads.
 //
-// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6). COUNTERSIGN_SEED repeats their places.
+// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6). COUNTERSIGN_SEED repeats the moments of the
+// kills.
 func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -101,7 +102,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 	c.same("bolt:"+filepath.Join(c.dir, "original.db"), back)
 }
 
-// copying is a store on its way.
+// copying is a store that is being copied.
 type copying struct {
 	*testing.T
 	dir    string
@@ -110,8 +111,8 @@ type copying struct {
 	direct string // address of the database without the proxy
 }
 
-// fillOriginal makes a store that a scenario has left behind, with some megabytes more, so that it is copied in several
-// transactions.
+// fillOriginal makes the store of a played scenario. fillOriginal adds some megabytes, so that the store is copied in
+// several transactions.
 func (c *copying) fillOriginal(path string) {
 	c.Helper()
 	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {
@@ -140,7 +141,8 @@ func (c *copying) fillOriginal(path string) {
 	}
 }
 
-// run runs a copier. At its pause it calls meanwhile, which returns false if it has killed the process.
+// run runs a copier. At the pause of the copier, run calls meanwhile. meanwhile returns false if it has killed the
+// process.
 func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r copierRun) {
 	c.Helper()
 	js, err := json.Marshal(conf)
@@ -250,7 +252,7 @@ func (c *copying) opens(name string) (openedStore, config.Audit, error) {
 	return db, audit, err
 }
 
-// unusable checks that a store can't be opened unless it is complete.
+// unusable checks that an incomplete store can't be opened.
 func (c *copying) unusable(to, from string) {
 	c.Helper()
 	db, _, err := c.opens(to)
@@ -264,7 +266,7 @@ func (c *copying) unusable(to, from string) {
 	}
 }
 
-// same checks that two stores have the same rows, and the same heads over histories that are whole.
+// same checks that two stores have the same rows and the same heads, and that both histories are complete.
 func (c *copying) same(a, b string) {
 	c.Helper()
 	var heads [2]string

@@ -31,8 +31,8 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return opened(openStore(env.Store.Path))
 }
 
-// opened returns an open store as an interface. After an error it returns nil, rather than an interface that holds a
-// nil pointer.
+// opened returns an open store as an interface. After an error, the function returns nil, and not an interface that
+// holds a nil pointer.
 func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
 		return nil, err
@@ -40,7 +40,8 @@ func opened[S openedStore](db S, err error) (openedStore, error) {
 	return db, nil
 }
 
-// openDatabase opens a database and holds it: alone, or together with replicas. Its errors say what to do.
+// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase say what to
+// do.
 func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, shared bool) (*postgres.Store, error) {
 	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
 	if err != nil {
@@ -52,8 +53,8 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
-// excessRights says which rights the role in the database's address has that the bot does not need, and how to revoke
-// them.
+// excessRights lists the rights of the role in the database's address that the bot does not need. excessRights says how
+// to revoke these rights.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {

@@ -59,7 +59,7 @@ Exit codes: 0 nothing is missing · 1 the new store is there, and something is m
 	return cmd
 }
 
-// storeSalvage copies what can be read of a damaged store.
+// storeSalvage copies the readable rows of a damaged store.
 type storeSalvage struct{ storeCopy }
 
 func (s *storeSalvage) run(ctx context.Context) error {
@@ -101,7 +101,7 @@ func are(n int) string {
 	return " are"
 }
 
-// gather writes what can be read into a separate store, in which lost records are marked.
+// gather writes the readable rows into a separate store, and marks the lost records there.
 func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
 	if s.from.Backend == config.Bolt {
 		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
@@ -128,7 +128,7 @@ func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Da
 	return bolt.Salvage(ctx, rows, path, missing)
 }
 
-// finish closes everything that could cause an action, and copies the result into the new store.
+// finish closes all records that could cause an action, and copies the result into the new store.
 func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, lost []store.Damage) (err error) {
 	db, err := bolt.Open(path, bolt.Options{AsIs: true})
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	return nil
 }
 
-// close closes everything that could cause an action, or that belongs to lost records.
+// close closes all records that could cause an action or that belong to lost records.
 func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
 	x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
 	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
@@ -204,7 +204,7 @@ func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bol
 	return wf.Views.Unseen(ctx)
 }
 
-// follows says, by bucket, what the loss of a row means.
+// For each bucket, follows has a text that says what the loss of a row means.
 var follows = map[string]string{
 	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
 	"calls": "it has the result that it was voided",
@@ -215,7 +215,7 @@ var follows = map[string]string{
 	"timers": "nothing waits for it", "settings": "it is as in a new store; everything is paused if it said whether it is", "set_aside": "it was out of use",
 }
 
-// tell lists what is missing.
+// tell lists the missing records.
 func (s *storeSalvage) tell(lost []store.Damage, faults int) {
 	for _, x := range lost {
 		line := x.String()

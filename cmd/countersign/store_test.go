@@ -99,7 +99,7 @@ func TestStoreCompact(t *testing.T) {
 	}
 }
 
-// serve compacts the store before it opens it, if that saves enough and does not take long.
+// serve compacts the store before it opens the store, if the compaction saves enough and does not take long.
 func TestCompactAtStart(t *testing.T) {
 	t.Parallel()
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
@@ -134,8 +134,8 @@ func TestCompactAtStart(t *testing.T) {
 	}
 }
 
-// If a store was truncated or overwritten anywhere, every command that needs the damaged part ends with an error and
-// code 3, or 1 if verification found the damage: never with a panic.
+// A store may be truncated or overwritten at any place. Every command that needs the damaged part ends with an error
+// and code 3, or with code 1 if verification found the damage. Such a command never ends with a panic.
 func TestDamagedStore(t *testing.T) {
 	l := newAuditFixture(t)
 	whole, err := os.ReadFile(l.path)

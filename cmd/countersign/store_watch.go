@@ -21,7 +21,7 @@ type watchable interface {
 	Failure() error
 }
 
-// Time limits for one transaction. The bot's transactions take milliseconds; a busy disk may need seconds.
+// Time limits for one transaction. The bot's transactions take milliseconds. A busy disk may need seconds.
 const (
 	stallShown = 5 * time.Second  // time after which /readyz reports that writes are blocked
 	stallEnds  = 10 * time.Second // time after which a stopping process no longer waits for the transaction
@@ -66,8 +66,9 @@ func storeBroken(s store.Store) <-chan struct{} {
 }
 
 // unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
-// transaction that does not end, or for a store that can't be closed. Once the store has stopped, it waits for nothing.
-// This is safe: acknowledged data is on the disk, and the next process finds everything else.
+// transaction that does not end, or for a store that can't be closed. Once the store has stopped, unlessHung waits for
+// nothing. Ending without a wait is safe, because acknowledged data is on the disk, and the next process finds all
+// other data.
 func unlessHung(ctx context.Context, db interface {
 	watchable
 	Close() error
@@ -133,7 +134,7 @@ const (
 	inspectAgain = 6 * time.Hour
 )
 
-// inspect searches the whole store for damage. The log, /readyz and the metrics report it.
+// inspect searches the whole store for damage. The log, /readyz and the metrics report the damage.
 func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 	in, ok := s.(store.Inspected)
 	if !ok {
@@ -162,7 +163,7 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// unmended reports on /readyz which damage was repaired since the store was opened. The bot stays ready, because
+// unmended reports on /readyz the damage that was repaired since the store was opened. The bot stays ready, because
 // repaired damage has no effect.
 func unmended(s store.Store) func(context.Context) error {
 	return func(context.Context) error {

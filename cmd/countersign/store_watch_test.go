@@ -24,8 +24,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A hanging transaction is detected: /readyz fails after a few seconds, and a process that is asked to stop does so,
-// with a line in the log.
+// A hanging transaction is detected. /readyz fails after a few seconds. If the process is asked to stop, it stops, with
+// a line in the log.
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -95,8 +95,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait for ever for a store that can't be closed. It does wait for a store that can be closed,
-// however long the work takes.
+// The process does not wait for ever for a store that can't be closed. The process does wait for a store that can be
+// closed, even if the work takes long.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -263,8 +263,8 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
-// If one bit of a waiting request's quorum is changed, /readyz and audit verify name the request, and neither of them
-// says ok.
+// If one bit of a waiting request's quorum is changed, /readyz and audit verify name the request. Neither /readyz nor
+// audit verify says ok.
 func TestFlippedQuorum(t *testing.T) {
 	path := oneRequest(t, nil)
 	if verified, said, ready := toldOf(t, path); ready != nil || verified != cli.ExitDone {

@@ -14,10 +14,10 @@ import (
 	"countersign/store"
 )
 
-// TestStorm sends a thousand answers to one channel and some to another, while critical cards come for the first
-// channel and for direct messages: once with Slack's published limits, and once with a Slack that refuses at random for
-// random times. Every message must be posted exactly once; no call may be made before the time that Slack asked for;
-// and no answer may be posted before a waiting critical card of the same channel.
+// TestStorm sends a thousand answers to one channel and some answers to another channel. Meanwhile, critical cards come
+// for the first channel and for direct messages. The test runs with Slack's published limits, and with a Slack that
+// refuses calls at random times for random durations. Every message must be posted exactly once. No call may be made
+// before the time that Slack asked for. No answer may be posted before a waiting critical card of the same channel.
 //
 // COUNTERSIGN_POSTS sets the number of answers (default 40).
 func TestStorm(t *testing.T) {
@@ -56,7 +56,7 @@ func amongReplicas(several bool) string {
 	return ""
 }
 
-// boardIf returns what divides the work among several bots; nil for one.
+// boardIf returns the board that divides the work among several bots. For one bot, boardIf returns nil.
 func boardIf(several bool) *board {
 	if several {
 		return new(board)
@@ -75,8 +75,8 @@ type storm struct {
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse sets the fate of a call: from time to time it begins to refuse a kind of call for a while. The caller does not
-// hold s.mu.
+// refuse decides whether Slack refuses a call. From time to time, the function begins to refuse a kind of call for a
+// while. The caller does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +178,8 @@ func (c apiCall) wait() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// heeded checks that after a refusal no call of the same kind came before the time that Slack asked for, and no post at
-// all if two channels were refused.
+// heeded checks that after a refusal no call of the same kind came before the time that Slack asked for. If posts in
+// two channels were refused, no post in any channel may come before that time.
 func (s *storm) heeded() {
 	type hold struct {
 		key         string
@@ -216,9 +216,9 @@ func reading(method string) bool {
 	return strings.HasPrefix(method, "conversations.") || strings.HasPrefix(method, "users.") || strings.HasPrefix(method, "dnd.")
 }
 
-// criticalFirst checks that while a critical card waits to be posted, no answer is posted in its channel, unless it was
-// on its way already, as two of each bot may be. What the bot must first read from Slack may be refused too, and does not hold the answers up. It
-// returns how long the cards waited.
+// criticalFirst checks that no answer is posted in a channel while a critical card waits there. Answers that were
+// already on their way do not count; each bot may have two of them. Answers may also be posted while Slack refuses the
+// reads that the bot needs before it can post the card. criticalFirst returns how long the cards waited.
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
 	refusals := s.made(time.Time{}, func(c apiCall) bool { return c.status == 429 && reading(c.method) })

@@ -139,7 +139,8 @@ func outboxIDOf(form url.Values) (outboxID string, part int) {
 	return meta.Payload.OutboxID, meta.Payload.Part
 }
 
-// becomes sets the fate of the bot's calls from now on; nil means that they succeed. It is called concurrently.
+// becomes sets the function that decides the fate of the bot's calls from now on. nil means that all calls succeed. The
+// function is called concurrently.
 func (b *synctestHarness) becomes(of func(apiCall) callFate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

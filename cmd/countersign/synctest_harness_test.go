@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// synctestHarness has the workspace, the model, people and the bot in faked time, in which hours pass in moments. The
-// bot is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
+// synctestHarness has the workspace, the model, people and the bot in faked time, where hours pass in moments. The bot
+// is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
 type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
@@ -165,7 +165,7 @@ func (b *synctestHarness) listen() (net.Listener, error) {
 	return b.door, nil
 }
 
-// knock connects Slack with the current bot.
+// knock connects Slack to the current bot.
 func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.Conn, error) {
 	b.mu.Lock()
 	door := b.door
@@ -176,7 +176,8 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 // replicas is the number of bots if there are several.
 const replicas = 3
 
-// start starts a bot, a new process on the same store, or several.
+// start starts a bot, which is a new process on the same store. If there are several replicas, the function starts
+// several bots.
 func (b *synctestHarness) start() {
 	if b.board == nil {
 		b.bot = b.setup.begin(b.ctx)
@@ -188,7 +189,7 @@ func (b *synctestHarness) start() {
 	b.bot = b.others[0].running
 }
 
-// restart lets a new process continue. If there are several, it replaces one of them.
+// restart lets a new process continue. If there are several processes, the function replaces one of them.
 func (b *synctestHarness) restart() {
 	b.Helper()
 	if b.board == nil {
@@ -220,7 +221,7 @@ func (b *synctestHarness) within(most time.Duration, what string, is func() bool
 	return time.Since(began)
 }
 
-// idle reports whether all work is done, and everything is shown in Slack.
+// idle reports whether all work is done and all messages are shown in Slack.
 func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
 	for _, bot := range b.bots() {

@@ -34,8 +34,8 @@ func (b *synctestHarness) tools() *agent.Registry {
 	return r
 }
 
-// think is the model. It follows the message: "plain 7" asks for a call, "say 7" answers, "tell 7" answers at great
-// length, and "after 5s" before one of these delays it.
+// think is the model. The model follows the message: "plain 7" asks for a call, "say 7" answers, and "tell 7" answers
+// at great length. "after 5s" before one of these delays the answer.
 func (b *synctestHarness) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {

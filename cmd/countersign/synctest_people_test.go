@@ -27,7 +27,7 @@ func (b *synctestHarness) saysIn(channel, text string) (thread string) {
 	return ts
 }
 
-// request returns the request for the call with an argument; empty until it exists.
+// request returns the request for the call with an argument. Until the request exists, the result is empty.
 func (b *synctestHarness) request(n string) (found approvers.Request) {
 	b.Helper()
 	b.view(func(r store.Reader) (err error) {
@@ -94,7 +94,8 @@ func (b *synctestHarness) card(n string) workspaceclient.Message {
 	return found
 }
 
-// approve clicks Approve on a message, for a request, and returns the error that the person got immediately.
+// approve clicks the button Approve of a request on a message. The function returns the error that the person got
+// immediately.
 func (b *synctestHarness) approve(who, n string, m workspaceclient.Message) error {
 	b.Helper()
 	e, ok := buttonFor(m, "Approve", b.request(n).ID)

@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// board says which replica has which share. The replicas are in faked time, so their store is a file, and not a
-// database. A share moves only while no work on it is under way, so nothing is fenced: TestLeaseFaults and TestReplicas
-// show what happens otherwise.
+// board decides which replica has which share. The replicas are in faked time, so their store is a file, and not a
+// database. A share moves only while no work in it is in progress, so no transaction is fenced. TestLeaseFaults and
+// TestReplicas show fenced transactions.
 type board struct {
 	mu       sync.Mutex
 	replicas []*boardReplica
@@ -44,7 +44,7 @@ func (b *board) join() *boardReplica {
 	return r
 }
 
-// leave removes a replica, which has stopped.
+// leave removes a replica that has stopped.
 func (b *board) leave(r *boardReplica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *board) shuffle(random *rand.Rand, n int) {
 	b.move()
 }
 
-// move moves the shares on which no work is under way. The caller holds mu.
+// move moves the shares in which no work is in progress. The caller holds mu.
 func (b *board) move() {
 	told := map[*boardReplica]bool{}
 	for share, to := range b.wanted {
@@ -162,7 +162,7 @@ func (r *boardReplica) Tell(n store.Notice) {
 	}
 }
 
-// startReplica starts a bot that shares the work with the others.
+// startReplica starts a bot that shares the work with the other bots.
 func (b *synctestHarness) startReplica() *running {
 	b.Helper()
 	s := b.setup
@@ -206,7 +206,7 @@ func (b *synctestHarness) endAll() (err error) {
 	return err
 }
 
-// endReplica ends the bot that runs for the longest time.
+// endReplica ends the bot that has been running for the longest time.
 func (b *synctestHarness) endReplica() error {
 	r := b.others[0]
 	err := r.end()

@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// runPolicy lets the tools of these tests run without approval.
+// runPolicy is a policy under which the tools of these tests run without approval.
 const runPolicy = `version: 1
 defaults: {expires_after: 30m, unknown_tool: {risk: low}}
 tools:
@@ -22,8 +22,8 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inRun lets the product run tools, in faked time. The model calls a tool for each line "run NAME {…}" in a message,
-// and then answers with the results.
+// inRun lets the product run tools in faked time. The model calls a tool for each line "run NAME {…}" in a message, and
+// then answers with the results.
 func inRun(t *testing.T, tools []agent.Tool, fn func(*synctestHarness)) {
 	t.Helper()
 	inRunWith(t, tools, nil, fn)

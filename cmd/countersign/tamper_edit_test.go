@@ -12,18 +12,18 @@ import (
 	"countersign/approvers"
 )
 
-// put returns an edit that writes a row of the file; remove returns one that deletes a row.
+// put returns an edit that writes a row of the file. remove returns an edit that deletes a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
 	}
 }
 
-// bucketNumbers are the numbers, in checksums, of the buckets with the history.
+// bucketNumbers has the numbers of the history's buckets that checksums include.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed appends the checksum that a tamperer would compute: over the bucket's number, the key's length, the key and
-// the value.
+// summed appends the checksum that a tamperer would compute. The checksum covers the bucket's number, the key's length,
+// the key and the value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
@@ -64,7 +64,8 @@ func chainsOf(rows map[string]map[string]string) map[string][]string {
 	return out
 }
 
-// dropLeaves removes leaves from the journal and closes the gaps, also in the records that contain leaf numbers.
+// dropLeaves removes leaves from the journal and closes the gaps. dropLeaves also closes the gaps in the records that
+// contain leaf numbers.
 func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
 	var keys, values [][]byte
@@ -96,8 +97,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink replaces a record by a forged one, and links the later records of the chain to it. If leaves is set, it also
-// changes the records' entries in the journal.
+// relink replaces a record by a forged record, and links the later records of the chain to it. If leaves is set, the
+// function also changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {

@@ -20,7 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips returns n flipped bits, each in another place: keys and values of every bucket, in proportion to its rows.
+// flips returns n flipped bits, each in another place. The places are in keys and values of every bucket; a bucket with
+// more rows gets more of the flips.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -57,7 +58,8 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions returns the deletion of each row of every bucket, and of each chain with everything that names it.
+// deletions returns a deletion of each row in every bucket. The function also returns a deletion of each chain with all
+// rows that name the chain.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -104,7 +106,7 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations returns tamperings that cut off the end of chains, of the journal, of the heads, and of all of these
+// truncations returns tamperings that cut off the end of a chain, of the journal, of the heads, or of all three
 // together.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
@@ -141,8 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 			value := rows["audit_journal"][key]
 			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
 		}
-		// If the cut removed the record of an erasure or a pruning, the store itself would reveal the gap that this record
-		// explains.
+		// Such a record explains a gap in the store. If the cut removed the record of an erasure or a pruning, the
+		// store itself would reveal that gap.
 		if !cutsExcuse(rows, size) {
 			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
 		}
@@ -208,9 +210,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// Somebody with access to the file tampers with a real history in every way that we know. Each tampering must be found:
-// with the store itself and the trusted key, or, if the signatures in the store match the changed content, with the
-// heads that are kept elsewhere.
+// Somebody with access to the file tampers with a real history in every way that we know. Verification with the store
+// and the trusted key must find each tampering. If the signatures in the store match the changed content, verification
+// with the heads that are kept elsewhere must find it.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind

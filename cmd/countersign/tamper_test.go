@@ -22,7 +22,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// auditFixture is a store with a real history, for tampering, and the copies of heads that are kept elsewhere.
+// auditFixture is a store with a real history, and the copies of heads that are kept elsewhere. Tests tamper with the
+// store.
 type auditFixture struct {
 	*testing.T
 	path  string // of the store
@@ -130,7 +131,7 @@ func (s *auditFixture) copy(from, to string) {
 	}
 }
 
-// verify verifies the store, with the pinned key, and with heads that are kept elsewhere.
+// verify verifies the store with the pinned key and with heads that are kept elsewhere.
 func (s *auditFixture) verify(heads ...string) (found bool, said string) {
 	s.Helper()
 	return s.verifyAt(s.path, heads...)
@@ -174,8 +175,8 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere is set if only heads that are kept elsewhere reveal the tampering, because the signatures in the store
-	// match the changed content.
+	// elsewhere is set if the signatures in the store match the changed content. Then only heads that are kept
+	// elsewhere reveal the tampering.
 	elsewhere bool
 }
 

@@ -24,8 +24,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// task is an operation of a command on the store. If nobody holds the store, the command runs the task itself;
-// otherwise the running bot runs the task and sends its output (see control.go). Only the command opens files: a task
+// task is an operation of a command on the store. If no process holds the store, the command runs the task itself.
+// Otherwise the running bot runs the task and sends the output (see control.go). Only the command opens files: a task
 // reads and writes only the given streams.
 type task[O any] struct {
 	name string
@@ -95,7 +95,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	}
 }
 
-// beside runs the task on a database on which replicas work.
+// beside runs the task on a database while replicas work on it.
 func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	db, err := openDatabase(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
@@ -113,7 +113,7 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	return errors.Join(err, db.Close())
 }
 
-// heldFor is how long a command waits for a store whose holder does not answer.
+// heldFor is how long a command waits if another process holds the store and does not answer.
 const heldFor = 2 * time.Second
 
 // ask sends the task to the running bot.
@@ -155,7 +155,8 @@ func operator(uid int) approvers.PersonID {
 	return approvers.Operator(id)
 }
 
-// workflowAfter returns a workflow on the store of a stopped bot. Its interrupted runs can be listed and reported.
+// workflowAfter returns a workflow on the store of a stopped bot. With this workflow, the store's interrupted runs can
+// be listed and reported.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
 	wf, err := localWorkflow(ctx, env, db, nil)
 	if err != nil {
@@ -167,7 +168,7 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 	return wf, nil
 }
 
-// workflowWithoutPolicy returns a workflow for use without a valid policy. Nobody has a role then.
+// workflowWithoutPolicy returns a workflow for use without a valid policy. In this workflow, nobody has a role.
 func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	wf, err := localWorkflow(ctx, env, db, r)
 	if cli.Code(err) != cli.ExitUsage {
@@ -177,9 +178,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. For a database,
-// the workflow uses the policy in force there. If none is in force, or the store is a file, it uses the policy file,
-// which comes into force when the bot starts.
+// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. If the store is a
+// database, the workflow uses the policy in force in the database. If the database has no policy in force, or the store
+// is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
@@ -208,7 +209,7 @@ func (t task[O]) named() string { return t.name }
 
 func (t task[O]) isLong() bool { return t.long }
 
-// handle runs the task with received options. Unknown options are an error, because they may be essential.
+// handle runs the task with received options. An unknown option is an error, because it may be essential.
 func (t task[O]) handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
 	var o O
 	d := json.NewDecoder(bytes.NewReader(options))

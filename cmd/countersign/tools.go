@@ -231,8 +231,8 @@ func areCount(n int, noun string) string {
 	return cli.Count(n, noun) + " are"
 }
 
-// printLeft prints which definitions of a source are not offered, or are changed. If source is empty, it does so for
-// all sources.
+// printLeft prints the definitions of a source that are not offered or that are changed. If source is empty, printLeft
+// prints the definitions of all sources.
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
@@ -242,7 +242,8 @@ func (s toolReport) printLeft(out io.Writer, source string) {
 	}
 }
 
-// gate describes briefly how the policy handles a tool's calls if no rule matches: "auto", or the approvers.
+// gate describes briefly how the policy handles a tool's calls if no rule matches. The text is "auto", or names the
+// approvers.
 func (s toolReport) gate(t agent.Status) string {
 	if !t.Tool.Callable(s.Policy) {
 		return "blocked"
@@ -278,8 +279,8 @@ func (s toolReport) gate(t agent.Status) string {
 	return words
 }
 
-// pinWord describes the state of a tool relative to its pin. It returns REFUSED if the tool's current definition can't
-// be used.
+// pinWord describes the state of a tool relative to its pin. If the tool's current definition can't be used, pinWord
+// returns REFUSED.
 func (s toolReport) pinWord(t agent.Status) string {
 	if s.Refusal(t) != "" {
 		return "REFUSED"
@@ -338,7 +339,7 @@ Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no s
 	return cmd
 }
 
-// show prints a tool. The error says what has to be done about it.
+// show prints a tool. The error says what has to be done about the tool.
 func (s toolReport) show(out io.Writer, t agent.Status) error {
 	p, _ := s.Policy.Tool(t.Tool.Name, "")
 	fmt.Fprintf(out, "%s\n", t.Tool.Name)

@@ -167,8 +167,8 @@ func (s toolReport) reached(tools []agent.Status, names []string, source string)
 	return nil
 }
 
-// printToPin prints the tools to pin as a table, with changed tools first, and then the changes. If whole is set, it
-// also prints the definitions of new tools.
+// printToPin prints the tools to pin as a table, with changed tools first, and then the changes. If whole is set,
+// printToPin also prints the definitions of new tools.
 func (s toolReport) printToPin(out io.Writer, tools []agent.Status, whole bool) {
 	if len(tools) == 0 {
 		return

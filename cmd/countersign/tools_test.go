@@ -109,8 +109,8 @@ func (b *bench) expect(code int, args []string, says ...string) string {
 
 func argsOf(s string) []string { return strings.Fields(s) }
 
-// An operator's work: a server is new, and its tools are reviewed and pinned; one tool changes, its changes are shown,
-// and it is pinned again; one tool disappears, and its pin is removed.
+// The test does an operator's work. A server is new, and its tools are reviewed and pinned. One tool changes, its
+// changes are shown, and it is pinned again. One tool disappears, and its pin is removed.
 func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
@@ -163,7 +163,7 @@ func TestToolsJSON(t *testing.T) {
 	}
 }
 
-// A tool that counts as unknown is not blocked: the approvers of the highest risk can approve it.
+// A tool that counts as unknown is not blocked. The approvers of the highest risk can approve its calls.
 func TestToolsThatCountAsUnknown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "defaults: {unpinned_tools: unknown}\ntools: {crm.look: {risk: low}}\n")
@@ -171,7 +171,8 @@ func TestToolsThatCountAsUnknown(t *testing.T) {
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
-// A server that can't be reached keeps its pins; its tools are listed from the pins, and none is pinned again.
+// A server that can't be reached keeps its pins. The server's tools are listed from the pins, and no tool is pinned
+// again.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -213,7 +214,7 @@ func TestToolsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Pins of a source that the policy no longer names are removed with the others.
+// If the policy no longer names a source, the pins of this source are removed with the other obsolete pins.
 func TestPruneForgetsSources(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -309,8 +310,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// A definition of a source that can't become a tool is listed with the reason. If it was pinned, it counts as refused,
-// and not as gone or drifted.
+// A definition of a source that can't become a tool is listed with the reason. If the definition was pinned, it counts
+// as refused, and not as gone or drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

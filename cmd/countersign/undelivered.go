@@ -32,7 +32,7 @@ type refusedMessage struct {
 	Cause string           `json:"cause"`
 }
 
-// leftover is a message that Slack would not delete. Its buttons do nothing.
+// leftover is a message that Slack would not delete. The buttons of a leftover have no effect.
 type leftover struct {
 	Kind    store.OutboxKind `json:"kind"`
 	Request string           `json:"request,omitempty"`
@@ -46,7 +46,7 @@ type deferredMessages struct {
 	Cause string    `json:"cause"`
 }
 
-// readUndelivered reads which messages Slack does not let the bot deliver or delete.
+// readUndelivered reads the messages that Slack does not let the bot deliver or delete.
 func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered, err error) {
 	all, err := wf.Views.Undelivered(ctx)
 	for _, m := range all.Refused {
@@ -76,7 +76,7 @@ func (u undelivered) lines() (out []string) {
 	return out
 }
 
-// kindWords name the kinds of messages that are kept when Slack refuses them.
+// kindWords names the kinds of messages that are kept when Slack refuses them.
 var kindWords = map[store.OutboxKind]string{
 	store.OutboxAnswer: "an answer", store.OutboxFile: "the file of an answer", store.OutboxProblem: "the message that a turn stopped", store.OutboxAttachment: "a file of a run",
 	store.OutboxModelQuestion: "a question of the model", store.OutboxElicitation: "a question of a tool", store.OutboxQuestion: "an approver's question",
@@ -129,7 +129,8 @@ func delivers(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns one line with the number and the first of each kind; nil if everything was delivered.
+// summary returns one line with the number and the first item of each kind. If everything was delivered, the function
+// returns nil.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

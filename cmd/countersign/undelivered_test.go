@@ -72,7 +72,7 @@ func (b *synctestHarness) pendingText() string {
 	return out.String()
 }
 
-// saysOf checks what countersign pending and /readyz say; ready "" means that /readyz has nothing to say.
+// saysOf checks the output of countersign pending and of /readyz. If ready is "", /readyz must report nothing.
 func (b *synctestHarness) saysOf(ready string, lines ...string) {
 	b.Helper()
 	text := b.pendingText()
@@ -92,9 +92,9 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 	}
 }
 
-// TestLeftoverCardsAreDeletedInTheEnd: a decided card that Slack neither changes nor deletes is deleted when Slack
-// allows it, even if another process runs by then. Until then the card's buttons have no effect, and the operator is
-// told of the card.
+// TestLeftoverCardsAreDeletedInTheEnd: Slack neither changes nor deletes a decided card. The bot deletes the card when
+// Slack allows it, even after a restart. Until then, the card's buttons have no effect, and the operator is told about
+// the card.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.says("plain 1")
@@ -182,8 +182,8 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept and handled
-// later, in their order, even if another process runs by then. The writer and the operator are told.
+// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept. The messages
+// are handled later, in their order, even after a restart. The writer and the operator are told.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// If arguments are wrong, every command says what it needs, with its own example.
+// Every command reports wrong arguments. The report says what the command needs, and shows an example of this command.
 func TestWrongArguments(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -14,8 +14,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// formats are the versions of what is stored outside of the program. docs/upgrade.md says which program reads which of
-// them.
+// formats has the versions of the data formats that the program stores. docs/upgrade.md says which program reads which
+// format.
 type formats struct {
 	Bolt     int   `json:"bolt"`     // the layout of a store's file
 	Postgres int64 `json:"postgres"` // the tables of a database

@@ -10,10 +10,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience is the time limit for one step of a test, so long that only a failure reaches it.
+// patience is the time limit for one step of a test. Only a step that fails takes that long.
 const patience = testkit.Patience
 
-// watcher is a person at the page who waits until things are shown.
+// watcher is a person at the page who waits until messages are shown.
 type watcher struct {
 	*testing.T
 	workspaceclient.Client

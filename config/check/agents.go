@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// agents checks where each agent may be asked.
+// agents checks the channels in which each agent may be asked.
 func (c *checker) agents() {
 	if len(c.policy.Agents) == 0 {
 		c.problems = append(c.problems, c.file.Document.ProblemAt(c.file.Document.At("agents"), yamldoc.Error, "there is no agent, so the bot would answer nobody",
@@ -60,7 +60,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 	return reached
 }
 
-// names checks every place that names a tool.
+// names checks every key of the policy that names a tool.
 func (c *checker) names() {
 	c.toolList("never_loosen", c.policy.NeverLoosen)
 	for _, r := range c.policy.Approvers {
@@ -81,7 +81,7 @@ func (c *checker) names() {
 	c.unoffered()
 }
 
-// unoffered warns about tools of the policy that nothing offers.
+// unoffered warns about tools in the policy that no source offers.
 func (c *checker) unoffered() {
 	if c.known == nil {
 		return
@@ -117,7 +117,7 @@ func (c *checker) silent() []string {
 	return out
 }
 
-// sourceless reports whether the built-in tools are the only ones.
+// sourceless reports whether there are no tools except the built-in tools.
 func (c *checker) sourceless() bool {
 	builtInOnly := !slices.ContainsFunc(c.known, func(name string) bool { _, builtIn := approvers.BuiltIn(name); return !builtIn })
 	return builtInOnly && len(c.file.Servers)+len(c.file.HTTP)+len(c.file.OpenAPI) == 0
@@ -151,8 +151,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
-// unknown reports a name that is not a tool's name. If the registered tools are not known, the name may be that of a
-// tool to which unknown_tool applies.
+// unknown reports a name that is not the name of a tool. If the registered tools are not known, the name may still
+// belong to a tool to which unknown_tool applies.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

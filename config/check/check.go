@@ -9,20 +9,20 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Tool holds what a policy needs to know about a registered tool.
+// Tool has the facts about a registered tool that the checks of a policy need.
 type Tool struct {
 	Name string
-	// Schema is the JSON Schema of the arguments, as registered. Nil: the schema is not known.
+	// Schema is the JSON Schema of the arguments, as registered. If Schema is nil, the schema is not known.
 	Schema json.RawMessage
-	// Source is the server or the file that the tool comes from. Empty: the tool is compiled in.
+	// Source is the server or the file that the tool comes from. If Source is empty, the tool is compiled in.
 	Source string
-	// Effect is what a second run would do. Empty: the effect is not known.
+	// Effect is the effect of a second run. If Effect is empty, the effect is not known.
 	Effect approvers.Effect
 }
 
-// Run returns the problems of a policy that can't work as written, in the order of the file. tools are the registered
-// tools; nil: the registered tools are not known. A problem of severity Error means that some call can never be
-// allowed, that a name does not exist, or that a condition does not fit its tool.
+// Run returns the problems of a policy that can't work as written, in the order of the file. tools lists the registered
+// tools. If tools is nil, they are not known. A problem of severity Error means that some call can never be allowed,
+// that a name does not exist, or that a condition does not fit its tool.
 func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
@@ -63,7 +63,7 @@ func (c *checker) warn(path, message, hint string) {
 	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Warning, path, message, hint))
 }
 
-// warnOnce adds a warning unless it was added before: several outcomes may cause the same warning.
+// warnOnce adds a warning unless it was added before, because several outcomes may cause the same warning.
 func (c *checker) warnOnce(path, message, hint string) {
 	if p := c.file.Document.Problem(yamldoc.Warning, path, message, hint); !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)
@@ -86,7 +86,7 @@ func (c *checker) toolNames() []string {
 	return names
 }
 
-// allTools returns the tools of the policy in file order, then those that are only registered.
+// allTools returns first the tools of the policy, in file order, and then the tools that are only registered.
 func (c *checker) allTools() []string {
 	names := c.toolNames()
 	for _, k := range yamldoc.SortedUnique(c.known) {
@@ -97,7 +97,7 @@ func (c *checker) allTools() []string {
 	return names
 }
 
-// namesOf returns the names of the registered tools; nil if the tools are not known.
+// namesOf returns the names of the registered tools. If the tools are not known, namesOf returns nil.
 func namesOf(tools []Tool) []string {
 	if tools == nil {
 		return nil

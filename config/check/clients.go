@@ -40,7 +40,8 @@ func (c *checker) clients() {
 	}
 }
 
-// onlyOwner finds calls of a client that only its owner could approve, who can't.
+// onlyOwner finds calls of a client for which the only approver is the client's owner. The owner can't approve these
+// calls.
 func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 	t, _ := c.policy.Tool(tool, client.Agent)
 	if client.Owner == "" || t.SelfApproval {
@@ -72,7 +73,7 @@ func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 	}
 }
 
-// ClientReport says how another agent may ask.
+// ClientReport describes the calls for which a client may ask.
 type ClientReport struct {
 	Name, Title string
 	Agent       string   // whose rules hold
@@ -106,7 +107,7 @@ func clientReports(p *approvers.Policy) []ClientReport {
 	return out
 }
 
-// clientsName reports whether a client names a tool. A client may run tools that only it knows.
+// clientsName reports whether any client names a tool. A client may run tools that only the client knows.
 func clientsName(p *approvers.Policy, tool string) bool {
 	return slices.ContainsFunc(p.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
 }

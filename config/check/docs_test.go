@@ -28,8 +28,8 @@ var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestExamples checks that no policy in the documentation has an error: with the sample shop's tools, and with unknown
-// tools.
+// TestExamples checks that no policy in the documentation has an error. TestExamples checks each policy with the sample
+// shop's tools, and with unknown tools.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "../../docs/http.md", "../../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)
@@ -51,7 +51,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestTheExample checks that the first example has no findings, and that calls are routed as its comments say.
+// TestTheExample checks that the first example has no findings, and that calls are routed as the example's comments
+// say.
 func TestTheExample(t *testing.T) {
 	f := parse(t, yamlBlock.FindStringSubmatch(read(t, "../../docs/policy.md"))[1])
 	if found := check.Run(f, shopTools); len(found) > 0 {
@@ -73,7 +74,7 @@ func TestTheLargeExample(t *testing.T) {
 	golden(t, "testdata/large_example.yaml", reported(check.NewReport(f, nil)))
 }
 
-// TestDocumentedMessages checks that every message on the page about check is one that check prints.
+// TestDocumentedMessages checks that countersign check really prints every message in docs/check.md.
 func TestDocumentedMessages(t *testing.T) {
 	var said strings.Builder
 	for _, path := range append(files(t, "../testdata/bad/*.golden"), files(t, "testdata/findings/*.golden")...) {

@@ -49,7 +49,7 @@ func (c *checker) alone(o outcome) {
 	}
 }
 
-// rolesOf returns the roles of a stage that exist.
+// rolesOf returns those roles of a stage that exist in the policy.
 func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	for _, name := range s.Roles() {
@@ -60,7 +60,7 @@ func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	return out
 }
 
-// leadsOf returns a role's leads up to the top, without those that the stage names itself.
+// leadsOf returns a role's leads up to the top, except the leads that the stage itself names.
 func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	seen := []string{role.Name}
@@ -77,8 +77,8 @@ func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Ro
 	return out
 }
 
-// leadsAt returns the leads who may decide a stage of the outcome, in the order in which they are told while it is
-// undecided.
+// leadsAt returns the leads who may decide a stage of the outcome. The leads are in the order in which they are told
+// while the stage is undecided.
 func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
 	var out []approvers.Role
 	s := o.plan.Stages[stage]

@@ -9,7 +9,7 @@ import (
 	"countersign/config"
 )
 
-// outcome is what the policy decides for a tool's calls if certain rules match.
+// outcome is the policy's decision for a tool's calls if certain rules match.
 type outcome struct {
 	tool    string
 	agent   string // empty: the outcome is for agents that override nothing
@@ -19,8 +19,8 @@ type outcome struct {
 	policy  approvers.ToolPolicy
 }
 
-// maxRulesTogether is the largest number of rules of which every combination is tried. With more rules, only each rule,
-// each pair and all rules together are tried.
+// If a tool has at most maxRulesTogether rules, every combination of its rules is tried. With more rules, only each
+// rule, each pair and all rules together are tried.
 const maxRulesTogether = 6
 
 // outcomes returns the outcomes of a tool's calls. Outcomes with fewer matching rules come first.
@@ -44,8 +44,8 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns the policy with only this tool, and with only the given rules, changed so that they always match.
-// The code that decides at run time then combines these rules.
+// matching returns a policy with only this tool and only the given rules. The rules are changed so that they always
+// match. The code that decides at run time then combines these rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil

@@ -9,8 +9,8 @@ import (
 	"countersign/config/check"
 )
 
-// TestCheckedStagesCanBePassed checks that if check finds no error in a policy with stages of several roles and
-// overrides, no call is refused, as long as no requester is an approver.
+// TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. If check finds no error
+// in such a policy, no call is refused, as long as no requester is an approver.
 func TestCheckedStagesCanBePassed(t *testing.T) {
 	stages := []string{
 		"a", "{approvers: [a, b]}", "{approvers: [b, a], quorum: 2}", "{approvers: [a, c], quorum: 2}", "{approver: c, group: \"@g\"}", "{group: \"@g\"}", "d",
@@ -61,8 +61,8 @@ agents: {s: {tools: ["*"], overrides: {pay: {%s: [%s]}}}}
 	}
 }
 
-// TestCheckedMeansApprovable checks that if check finds no error, no call is refused, whatever rules match and
-// whichever agent asks, as long as no requester is an approver.
+// TestCheckedMeansApprovable checks that no call is refused if check finds no error. This rule holds for every
+// combination of rules and for every agent, as long as no requester is an approver.
 func TestCheckedMeansApprovable(t *testing.T) {
 	risks := []string{"low", "medium", "high", "critical"}
 	refused, passed := 0, 0

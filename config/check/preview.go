@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// previews checks the tools that make previews. A tool that makes the previews of another one must be known, must only
-// read, and must run without asking. The argument of a dry run must be one of the tool's arguments.
+// previews checks the tools that make previews. A tool that makes the previews of another tool must be known, must only
+// read, and must run without approval. The argument of a dry run must be one of the tool's arguments.
 func (c *checker) previews() {
 	for _, t := range c.policy.Tools {
 		switch by := t.Preview.By; {

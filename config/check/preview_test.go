@@ -10,7 +10,7 @@ import (
 	"countersign/config/check"
 )
 
-// previewing are the registered tools of these tests, some of which can make previews.
+// previewing lists the registered tools of these tests. Some tools can make previews.
 var previewing = []check.Tool{
 	{Name: "refund", Effect: approvers.Unprotected, Schema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"},"amount":{"type":"number"},"dry_run":{"type":"boolean"},"mode":{"enum":["real","simulate"]},"force":{"type":"string"}},"additionalProperties":false}`)},
 	{Name: "pay", Effect: approvers.Idempotent, Schema: json.RawMessage(`{"type":"object","properties":{"dry_run":{"type":"boolean"}}}`)},
@@ -35,7 +35,8 @@ agents:
   support: {channels: ["#support"], tools: ["*"]}
 `
 
-// previewFindings are previews of a tool, and what check says about each; empty: nothing.
+// previewFindings has previews of a tool, and the expected finding about each preview. An empty text means that there
+// is no finding.
 var previewFindings = []struct{ tool, preview, says, severity string }{
 	{"refund", "{tool: look}", "", ""},
 	{"refund", "{tool: any, within: 10s}", "", ""},
@@ -53,8 +54,8 @@ var previewFindings = []struct{ tool, preview, says, severity string }{
 	{"refund", "{dry_run: dryrun}", "refund has no argument dryrun, so nothing would keep it from acting", "error"},
 }
 
-// TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call, and warns if
-// only the policy's author says that a dry run has no effect.
+// TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call.
+// TestCheckPreviews also checks the warning if only the policy's author says that a dry run has no effect.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range previewFindings {
 		f := parse(t, "version: 1\ntools:\n  "+c.tool+": {risk: high, preview: "+c.preview+"}"+previewRest)

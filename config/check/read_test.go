@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// A wrong value in one place does not hide an unknown name in another: both are reported together.
+// A wrong value in one place does not hide an unknown name in another place. Both problems are reported together.
 func TestErrorsAreReportedAtOnce(t *testing.T) {
 	const policy = `version: 1
 paused_by: [team-laed]

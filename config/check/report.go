@@ -7,7 +7,7 @@ import (
 	"countersign/config"
 )
 
-// Report says for each tool which calls run without approval, which calls wait, and for whom.
+// Report says for each tool which calls run without approval, which calls wait, and whose approval they wait for.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
@@ -100,7 +100,8 @@ func (c *checker) report(out *Report, tool, agent string) {
 	out.Gates = append(out.Gates, gates...)
 }
 
-// automatic records that calls of the outcome run without approval. It is called with the outcome without rules first.
+// automatic records that calls with this outcome run without approval. The first outcome that it gets must be the
+// outcome without rules.
 func (r *Report) automatic(o outcome) {
 	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
 		return

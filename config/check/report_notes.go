@@ -9,11 +9,11 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toldPart is the index of the part of waitingText about when leads are told.
+// toldPart is the index of the part of waitingText that says when leads are told.
 const toldPart = 1
 
-// waitingText describes how long a call waits, and who is told while it waits. It returns one part for each setting
-// that a tool may override. A part may be empty.
+// waitingText describes how long a call waits, and who is told while it waits. waitingText returns one part for each
+// setting that a tool may override. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {
@@ -40,7 +40,7 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usually describes the policy's default times; a tool's own settings may differ.
+// usually describes the policy's default times. A tool's own settings may differ from them.
 func usually(d approvers.Defaults) string {
 	var said []string
 	for _, part := range waitingText(defaultTimes(d)) {
@@ -58,7 +58,7 @@ func defaultTimes(d approvers.Defaults) approvers.ToolPolicy {
 	}
 }
 
-// notes lists the settings of an outcome that differ from the defaults, without its stages.
+// notes lists the settings of an outcome that differ from the defaults. The function leaves out the stages.
 func (c *checker) notes(o outcome) []string {
 	if c.policy.Mode != approvers.Observe && o.policy.Mode == approvers.Observe {
 		return []string{"only observed: it is not run, and nobody is asked"}

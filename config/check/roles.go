@@ -64,7 +64,7 @@ func (c *checker) lead(r approvers.Role) {
 	way := []string{r.Name}
 	for at := r; at.Lead != ""; {
 		if at.Lead == r.Name {
-			// The circle is reported once, at its first approver in the file.
+			// A circle of leads is reported once, at its first approver in the file.
 			if c.firstOf(way) == r.Name {
 				c.wrong(path, "the leads go round in a circle: "+strings.Join(append(way, r.Name), " → "), "take the lead from one of them")
 			}
@@ -78,7 +78,7 @@ func (c *checker) lead(r approvers.Role) {
 	}
 }
 
-// firstOf returns the role, among the given names, that comes first in the file.
+// firstOf returns the role among the given names that comes first in the file.
 func (c *checker) firstOf(names []string) string {
 	for _, r := range c.policy.Approvers {
 		if slices.Contains(names, r.Name) {
@@ -103,7 +103,7 @@ func (c *checker) leads() {
 }
 
 // idle warns about approvers that no call can reach, by routing, by a stage or as a lead. If the file has errors, idle
-// reports nothing, because one of the errors is the likelier cause.
+// reports nothing, because one of these errors is probably the cause.
 func (c *checker) idle() {
 	if len(c.problems.Errors()) > 0 {
 		return

@@ -29,8 +29,8 @@ func policySchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate validates a policy file against the schema, as an editor does. It returns errNotYAML if the YAML parser
-// refuses the file.
+// validate validates a policy file against the schema, as an editor does. The function returns errNotYAML if the YAML
+// parser refuses the file.
 func validate(s *jsonschema.Schema, data []byte) error {
 	asJSON, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -72,7 +72,8 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// onlyReader lists the broken policies that the schema accepts, because a schema sees only one YAML document.
+// onlyReader lists the broken policies that only the reader refuses. The schema accepts them, because a schema sees
+// only one YAML document.
 var onlyReader = []string{"two_documents"}
 
 // TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file whose error a schema can detect.

@@ -10,7 +10,7 @@ import (
 	"countersign/config/check"
 )
 
-// Whether check reports tools that no known source offers depends on whether all sources are known.
+// check reports tools that no known source offers only if all sources are known.
 func TestToolsThatNobodyOffers(t *testing.T) {
 	const rest = `tools: {issue_refund: {risk: high, stages: [lead]}, search: {risk: low}}
 approvers: {lead: {title: Lead, members: [U0001], max_risk: critical, can_approve: [issue_refund, gone]}}

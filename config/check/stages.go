@@ -29,7 +29,8 @@ func (c *checker) eachStageList(visit func(path, tool string, stages []approvers
 	}
 }
 
-// unknownRoles adds a problem for each role of a stage that does not exist. known is true if all roles exist.
+// unknownRoles adds a problem for each role of a stage that does not exist. The result known is true if all roles
+// exist.
 func (c *checker) unknownRoles(at string, s approvers.Stage) (known bool) {
 	known = true
 	for i, name := range s.Roles() {
@@ -52,7 +53,7 @@ func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
 }
 
 // stageRoles checks that the roles of a stage exist and may approve the tool. passable is true if at least one role
-// does both.
+// exists and may approve the tool.
 func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool) {
 	if s.Approver == "" {
 		if tool != "" && !slices.ContainsFunc(c.policy.Approvers, func(r approvers.Role) bool { return r.Covers(tool) }) {
@@ -81,8 +82,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
-// ceilings warns about roles of an outcome's last stage whose max_risk is below the outcome's risk, if another role of
-// that stage may still approve it.
+// ceilings checks the roles of an outcome's last stage. The function warns about a role whose max_risk is below the
+// outcome's risk, if another role of that stage may still approve.
 func (c *checker) ceilings(o outcome) {
 	last := o.plan.Stages[len(o.plan.Stages)-1]
 	at := c.stagePath(o, last)
@@ -106,8 +107,8 @@ func stageRolePath(f *config.File, at string, i int) string {
 	return at
 }
 
-// stagePeople checks that a stage has the people that it asks for, if they are known. It returns false if the quorum
-// can't be reached.
+// stagePeople checks that a stage has the people that it asks for, if they are known. stagePeople returns false if the
+// quorum can't be reached.
 func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	roles := c.rolesOf(s)
 	people, exact := headcount(roles)
@@ -129,8 +130,8 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	return true
 }
 
-// headcount counts the people of roles together. The count is exact if all members are named by user id: only Slack
-// knows the members of groups and the owners of e-mail addresses.
+// headcount counts the people of roles together. The count is exact only if all members are named by user id, because
+// only Slack knows the members of groups and the owners of e-mail addresses.
 func headcount(roles []approvers.Role) (n int, exact bool) {
 	people := map[string]bool{}
 	for _, r := range roles {

@@ -53,8 +53,8 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 	return t
 }
 
-// timeAt returns the path at which one of the keys is written for a stage of the outcome: at the stage, at the tool, or
-// in the defaults.
+// timeAt returns the path at which one of the keys is written for a stage of the outcome. The key can be at the stage,
+// at the tool, or in the defaults.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {
@@ -71,8 +71,8 @@ func (c *checker) written(path string) bool {
 	return c.file.Document.Has(path)
 }
 
-// stagePath returns the path of a stage of the outcome. It is empty if the stage comes from routing, because then the
-// policy does not name it.
+// stagePath returns the path of a stage of the outcome. The path is empty if the stage comes from routing, because then
+// the policy does not name the stage.
 func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	at := func(path string, stages []approvers.Stage) string {
 		for i, named := range stages {

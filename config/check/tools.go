@@ -9,8 +9,8 @@ import (
 	"countersign/config"
 )
 
-// tools checks the outcomes of each tool's calls: for agents without overrides, and for each agent that overrides
-// something.
+// tools checks the outcomes of each tool's calls. The function does so for agents without overrides, and for each agent
+// with an override.
 func (c *checker) tools() {
 	for _, name := range c.allTools() {
 		var said []string // what was reported about the tool, so that it is not reported again for an agent's override
@@ -36,8 +36,8 @@ func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
 
-// outcomesOf reports the outcomes that nobody can allow. It leaves out an outcome that only adds rules to one that was
-// reported.
+// outcomesOf reports the outcomes that nobody can approve. outcomesOf leaves out an outcome that only adds rules to a
+// reported outcome.
 func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []string) {
 	var refused [][]int
 	for _, o := range c.outcomes(tool, agent) {
@@ -97,7 +97,8 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy returns a hint: the approver who comes nearest to being able to allow the call, and what that approver lacks.
+// remedy returns a hint. The hint names the approver who could almost approve the call, and says what that approver
+// lacks.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"

@@ -16,7 +16,7 @@ import (
 // maxCondition is the longest condition, in bytes.
 const maxCondition = 4 << 10
 
-// factNames lists the facts that a condition can read. The facts of a conversation are declared one by one, so that a
+// factNames lists the facts that a condition can read. Each fact of a conversation is declared separately, so that a
 // misspelt name is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel, conversation.dm, " +
 	"caller.name, caller.owner, caller.acting_for, caller.proven and caller.mode"
@@ -30,7 +30,7 @@ var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(cel.Variable("preview", cel.DynType))
 })
 
-// conditions returns the CEL environment. It is created when the first condition is compiled.
+// conditions returns the CEL environment. conditions is created when the first condition is compiled.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
@@ -51,7 +51,8 @@ var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Compiled is a compiled condition with its place in the policy file. It can be checked against a tool's schema.
+// Compiled is a compiled condition, with its position in the policy file. Compiled can be checked against a tool's
+// schema.
 type Compiled struct {
 	value    yamldoc.Value
 	env      *cel.Env
@@ -61,8 +62,8 @@ type Compiled struct {
 	marks    yamldoc.TextMarks
 }
 
-// Read reads and compiles a rule's condition. If the condition does not compile, Read reports that, and the Compiled is
-// nil.
+// Read reads and compiles a rule's condition. If the condition does not compile, Read reports the error, and the
+// Compiled is nil.
 func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	if v.IsBool() {
 		return compile(v, v.Shown(), conditions)

@@ -13,8 +13,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// CostProblems warns if evaluating the condition with the largest arguments that the schema allows would exceed the
-// cost limit: the condition then counts as matched.
+// CostProblems warns if the condition would exceed the cost limit with the largest arguments that the schema allows. In
+// that case, the condition counts as matched.
 func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 	if !countsWork(c.env, c.compiled) {
 		return nil
@@ -33,8 +33,8 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 		"limit what the condition reads, with maxLength or maxItems in the tool's schema, or keep it if it should match then")}
 }
 
-// heaviest returns the part of a condition that a cost warning points at: the first part that iterates over a list, or
-// that can make a large value from small ones.
+// heaviest returns the part of a condition that a cost warning points at. This is the first part that iterates over a
+// list, or that can make a large value from small values.
 func heaviest(root ast.Expr) ast.Expr {
 	var found ast.Expr
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
@@ -48,7 +48,7 @@ func heaviest(root ast.Expr) ast.Expr {
 	return found
 }
 
-// Amplifies reports whether the condition calls a function that makes a long text from short ones.
+// Amplifies reports whether the condition calls a function that makes a long text from short texts.
 func (c *Compiled) Amplifies() bool {
 	found := false
 	ast.PreOrderVisit(c.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -57,7 +57,8 @@ func (c *Compiled) Amplifies() bool {
 	return found
 }
 
-// shapeSizes derives bounds on the sizes of the values that a condition reads from the tool's schema.
+// shapeSizes derives limits for the sizes of the values that a condition reads. shapeSizes derives them from the tool's
+// schema.
 type shapeSizes struct{ arguments Shape }
 
 func (s shapeSizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
@@ -136,8 +137,8 @@ func (v variant) longest() uint64 {
 	return most
 }
 
-// mostItems returns how many items a list can have: as many as the schema allows, but no more than fit into the
-// arguments.
+// mostItems returns how many items a list can have. This is the number that the schema allows, but not more items than
+// fit into the arguments.
 func (v variant) mostItems() uint64 {
 	most := approvers.MaxArgs / (Shape{v}.items().least() + 1) // with a comma
 	for _, s := range v {

@@ -11,13 +11,13 @@ import (
 	"countersign/approvers"
 )
 
-// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a few steps; a long text costs
+// conditionCost bounds one evaluation, in steps as CEL counts them. A comparison costs a few steps. A long text costs
 // one step per ten bytes. Above the limit, the evaluation fails and the condition counts as matched. conditionWork
 // bounds the sizes of values.
 const conditionCost = 100_000
 
 // program prepares a condition for evaluation. Counting takes longer than evaluating most conditions. Therefore a
-// condition that can't reach the limits, whatever the arguments, is evaluated without counting.
+// condition that can't reach the limits with any arguments is evaluated without counting.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {
@@ -36,8 +36,8 @@ func countsWork(env *cel.Env, compiled *cel.Ast) bool {
 	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
 }
 
-// sizes bounds the sizes of the values that a condition reads: the arguments of a call have at most approvers.MaxArgs
-// bytes, and the other facts are names and ids.
+// sizes limits the sizes of the values that a condition reads. The arguments of a call have at most approvers.MaxArgs
+// bytes, and all other facts are names and ids.
 type sizes struct{}
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
@@ -57,10 +57,10 @@ type facts struct {
 	work budget
 }
 
-// reused holds facts values of finished evaluations, for reuse by later ones.
+// reused holds values of the type facts from finished evaluations. Later evaluations use them again.
 var reused = sync.Pool{New: func() any { return new(facts) }}
 
-// Parent returns nil, because there are no names other than the facts.
+// Parent returns nil, because the facts are the only names.
 func (*facts) Parent() cel.Activation { return nil }
 
 // ResolveName finds a fact.
@@ -98,7 +98,7 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// caller returns the caller of a call; the zero caller for a call of Countersign's own agent.
+// caller returns the caller of a call. For a call of Countersign's own agent, the function returns the zero caller.
 func (f *facts) caller() approvers.Caller {
 	if f.Caller == nil {
 		return approvers.Caller{}
@@ -106,7 +106,7 @@ func (f *facts) caller() approvers.Caller {
 	return *f.Caller
 }
 
-// evaluate computes a condition. A missing argument, a wrong type and too much work are errors; with an error, the
+// evaluate computes a condition. A missing argument, a wrong type and too much work are errors. After an error, the
 // condition counts as matched.
 func evaluate(p cel.Program, given approvers.Facts) (bool, error) {
 	f, ok := reused.Get().(*facts)

@@ -16,7 +16,7 @@ var undeclared = regexp.MustCompile(`undeclared reference to '([^']*)'`)
 
 var mixedNumbers = regexp.MustCompile(`applied to '\((int, double|double, int)\)'`)
 
-// explainCondition translates the compiler's message into one that tells the author of the policy what to write.
+// explainCondition translates the compiler's message into a message that tells the author of the policy what to write.
 func explainCondition(text, said string) (message, hint string) {
 	if m := undeclared.FindStringSubmatch(said); m != nil {
 		return explainName(m[1], text)
@@ -61,8 +61,8 @@ func explainName(name, text string) (message, hint string) {
 // types.
 var arithmetic = map[string]bool{operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true}
 
-// wholeInArithmetic finds a whole number in arithmetic with an argument. Numbers in arguments are decimal, and CEL
-// arithmetic does not mix whole and decimal numbers.
+// wholeInArithmetic finds a whole number in arithmetic with an argument. Such arithmetic fails, because numbers in
+// arguments are decimal, and CEL arithmetic does not mix whole and decimal numbers.
 func wholeInArithmetic(checked *ast.AST) string {
 	found := ""
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -19,13 +19,14 @@ import (
 	"countersign/approvers"
 )
 
-// doubled returns an expression that contains a value twice, n levels deep: as text, its value is 2^n times as long.
+// doubled returns an expression that contains a value twice, n levels deep. As text, the value of the expression is 2^n
+// times as long.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
 // hostileRules are conditions that took gigabytes or minutes with arguments of 60 KB before their work was counted.
-// Nobody writes such a condition on purpose, but a hostile model can exploit one that was written carelessly.
+// Nobody writes such a condition on purpose, but a hostile model can exploit a condition that was written carelessly.
 var hostileRules = []string{
 	// work that was counted only after the steps
 	`args.note.split("").join(args.note) != ""`,
@@ -122,11 +123,12 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most limits the total number of bytes that one evaluation may allocate. That is more than it holds at any one time.
+// most limits the total number of bytes that one evaluation may allocate. The total is more than the memory that the
+// evaluation holds at any one time.
 const most = 64 << 20
 
 // TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate
-// process limited to 3 GiB tries them, so that a failure does not take the machine's memory.
+// process limited to 3 GiB tries the rules, so that a failure does not take the machine's memory.
 func TestHostileRules(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestHostileRulesChild$", "-test.v")
 	child.Env = append(os.Environ(), "HOSTILE_RULES=1", "GOMAXPROCS=2")
@@ -151,7 +153,7 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestHostileRulesChild is the process that tries the rules.
+// TestHostileRulesChild runs in the process that tries the rules.
 func TestHostileRulesChild(t *testing.T) {
 	if os.Getenv("HOSTILE_RULES") == "" {
 		t.Skip("TestHostileRules runs it in a process of its own")

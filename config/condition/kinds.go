@@ -7,7 +7,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Kinds are the kinds of value that an expression can have, as a set.
+// Kinds is the set of the kinds of value that an expression can have.
 type Kinds uint16
 
 // The kinds. Every number in a call's arguments has the kind decimal, even 5. Only literals in a condition and results

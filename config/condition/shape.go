@@ -9,18 +9,18 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Shape is what a schema says about a value: the ways in which the value can be valid. A nil Shape says nothing about
-// the value. Each method allows everything that might be valid, so a schema that is not fully understood never causes a
-// false problem.
+// Shape has the information of a schema about a value: the ways in which the value can be valid. A nil Shape has no
+// information about the value. Each method allows everything that might be valid, so a schema that is not fully
+// understood never causes a false problem.
 type Shape []variant
 
 // variant is one way in which a value can be valid: the list of schemas that the value must all fulfil.
 type variant []*jsonschema.Schema
 
-// maxVariants limits the variants of a shape. A schema with more of them is treated as unknown.
+// maxVariants limits the variants of a shape. A schema with more variants is treated as unknown.
 const maxVariants = 100
 
-// ArgumentShape reads the schema of a tool's arguments. It returns nil if the schema can't be used.
+// ArgumentShape reads the schema of a tool's arguments. ArgumentShape returns nil if the schema can't be used.
 func ArgumentShape(schema json.RawMessage) Shape {
 	const name = "tool:///arguments"
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
@@ -44,7 +44,7 @@ type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("a reference leaves the schema") }
 
-// shapeOf returns the ways in which a value can fulfil all of the schemas.
+// shapeOf returns the ways in which a value can match all of the schemas.
 func shapeOf(schemas []*jsonschema.Schema) Shape {
 	s := &splitter{}
 	s.split(nil, schemas)
@@ -60,7 +60,8 @@ type splitter struct {
 	lost  bool // part of the schema is not understood, or there are too many variants
 }
 
-// split adds the open schemas to the settled ones. It makes one variant for each choice among their alternatives.
+// split adds the open schemas to the settled schemas. The function makes one variant for each choice among the
+// alternatives of the open schemas.
 func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	s.steps++
 	if s.lost = s.lost || s.steps > 10*maxVariants || len(s.out) > maxVariants; s.lost {

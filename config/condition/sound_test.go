@@ -106,8 +106,8 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// args returns arguments of a call. They are valid except for lengths and bounds, which the check of conditions does
-// not use.
+// args returns arguments of a call. The arguments are valid except for lengths and bounds, because the check of
+// conditions does not use these.
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
@@ -116,7 +116,7 @@ func (s sample) args(t *rapid.T) map[string]any {
 	return out
 }
 
-// path returns a field below a name, sometimes misspelt.
+// path returns the path of a field below a name. Sometimes the name of the field is misspelt.
 func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 	properties, _ := schema["properties"].(map[string]any)
 	for schema["$ref"] != nil {
@@ -143,8 +143,8 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
-// atom returns one condition on the arguments below a name. The second result is the condition's value for operands of
-// different kinds: "true" or "false", or empty if the evaluation then fails.
+// atom returns one condition on the arguments below a name. The second result is the value of the condition if its
+// operands have different kinds: "true" or "false". The second result is empty if the evaluation fails in that case.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -182,8 +182,8 @@ func (s sample) about(t *rapid.T, p, from string, schema map[string]any, depth i
 	return rapid.SampledFrom(forms).Draw(t, "form")()
 }
 
-// loop returns a condition on the items of a list. It reads the fields of a definition of the schema that is drawn at
-// random, so that they fit the items in some cases.
+// loop returns a condition on the items of a list. The function reads the fields of a random definition of the schema,
+// so that the fields fit the items in some cases.
 func (s sample) loop(t *rapid.T, over string, depth int) (text, never string) {
 	schema := s.root
 	if defs, ok := s.root["$defs"].(map[string]any); ok {
@@ -261,8 +261,8 @@ func samples(t *testing.T) []sample {
 	return out
 }
 
-// TestNoFalseAlarm checks that a condition for which check reports an error fails for every valid call, or has the same
-// result for every valid call.
+// TestNoFalseAlarm checks conditions for which check reports an error. Such a condition fails for every valid call, or
+// has the same result for every valid call.
 func TestNoFalseAlarm(t *testing.T) {
 	all, alarms := samples(t), 0
 	many(t, func(t *rapid.T) {
@@ -303,8 +303,8 @@ var plainSchema = json.RawMessage(`{
 	}
 }`)
 
-// TestSilenceMeansItWorks checks that if a tool's schema is complete, a condition without a finding can be evaluated
-// for every valid call.
+// TestSilenceMeansItWorks checks conditions without a finding. If the tool's schema is complete, such a condition can
+// be evaluated for every valid call.
 func TestSilenceMeansItWorks(t *testing.T) {
 	all := []sample{newSample(t, "plain", plainSchema)}
 	for _, tool := range shop.New(time.Now).Tools() {

@@ -86,7 +86,7 @@ func (t *typing) equal(at yamldoc.Mark, left, right term) {
 	}
 }
 
-// neverNull warns about a comparison with null that has no effect. People write it instead of has().
+// neverNull warns about a comparison with null that has no effect. People write such a comparison instead of has().
 func (t *typing) neverNull(at yamldoc.Mark, of term) {
 	hint := "remove the comparison"
 	if of.name != "" {
@@ -145,7 +145,7 @@ func (t *typing) neverThat(at yamldoc.Mark, of term, value any, values []any) {
 	t.say(yamldoc.Error, at, fmt.Sprintf("%s is never %s", of.called(), plainLiteral(value)), hint)
 }
 
-// SuggestionOr returns a hint: the suggestion, if there is one, followed by a list of the names that exist.
+// SuggestionOr returns a hint. The hint has the suggestion, if there is one, and a list of the names that exist.
 func SuggestionOr(meant, list string) string {
 	if meant == "" {
 		return list
@@ -169,7 +169,7 @@ func plainLiteral(v any) string {
 	return string(written)
 }
 
-// FieldName writes the name of a field in a message. A name that is not an identifier is quoted.
+// FieldName formats the name of a field for a message. A name that is not an identifier is quoted.
 func FieldName(field string) string {
 	if identifier.MatchString(field) {
 		return field

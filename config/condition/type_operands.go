@@ -13,8 +13,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// operandErrors reports operands that no overload of a function takes. It reports the first operand that fits no
-// overload; if each fits one, it reports the combination.
+// operandErrors reports operands that no overload of a function takes. operandErrors reports the first operand that
+// fits no overload. If each operand fits some overload, operandErrors reports the combination.
 func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands []term) {
 	name := e.AsCall().FunctionName()
 	mixed := arithmetic[name] && !slices.ContainsFunc(operands, func(o term) bool { return o.kinds&KindNumber == 0 })
@@ -45,8 +45,8 @@ func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands
 	t.say(yamldoc.Error, t.place(e), name+" does not go with "+strings.Join(are, " and "), "write string(…) to make text of something, or double(…) to make a number of it")
 }
 
-// typeErrors returns the message about an operand of the wrong kind: the kind that it has, and the kinds that the
-// function takes.
+// typeErrors returns the message about an operand of the wrong kind. The message has the operand's kind, and the kinds
+// that the function takes.
 func typeErrors(function string, operand term, takes Kinds) (message, hint string) {
 	called := operand.called()
 	if operand.kinds == kindDecimal && takes&kindWhole != 0 {

@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Field returns the shape of an object's field. ok is false if no valid value has a field of this name: the schema does
-// not describe it, and does not allow additional fields. Package agent refuses such arguments.
+// Field returns the shape of an object's field. ok is false if no valid value has a field of this name. In that case,
+// the schema does not describe the field and does not allow additional fields. Package agent refuses such arguments.
 func (s Shape) Field(name string) (field Shape, ok bool) {
 	if s == nil {
 		return nil, true
@@ -33,7 +33,7 @@ func (s Shape) Field(name string) (field Shape, ok bool) {
 	return out, ok
 }
 
-// field lists the schemas that a field must fulfil in this variant. If there are none, any value is allowed.
+// field lists the schemas that a field must match in this variant. If there are no such schemas, any value is allowed.
 func (v variant) field(name string) (under []*jsonschema.Schema, known bool) {
 	var additional []*jsonschema.Schema
 	listed, free := false, false
@@ -107,8 +107,8 @@ func (s Shape) items() Shape {
 	return out
 }
 
-// items lists the schemas for an item in this variant; an item fulfils at least one of them. If there are none, any
-// value is allowed.
+// items lists the schemas for an item in this variant. An item matches at least one of them. If there are no schemas,
+// any value is allowed.
 func (v variant) items() []*jsonschema.Schema {
 	for _, s := range v {
 		var out []*jsonschema.Schema
@@ -161,7 +161,7 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns all values of the given kinds, if the schema lists them; nil if it does not.
+// values returns all values of the given kinds, if the schema lists them. Otherwise values returns nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {

@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// certain is the set of arguments that are present whenever an expression is evaluated, by name.
+// certain is the set of arguments that are always present when an expression is evaluated, by name.
 type certain map[string]bool
 
 func (g certain) and(more []string) certain {
@@ -36,7 +36,8 @@ func (g certain) without(name string) certain {
 	return out
 }
 
-// presence lists the arguments that are present if an expression is true, and those that are present if it is false.
+// presence returns two sets: the arguments that are present if an expression is true, and the arguments that are
+// present if it is false.
 func presence(e ast.Expr) (ifTrue, ifFalse []string) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), nil
@@ -77,7 +78,7 @@ func common(a, b []string) []string {
 }
 
 // chain returns a path and its prefixes. For args.address.country these are args, args.address and
-// args.address.country. It returns nil for an expression that is not a path.
+// args.address.country. The function returns nil for an expression that is not a path.
 func chain(e ast.Expr) []string {
 	var of ast.Expr
 	var part string

@@ -19,7 +19,8 @@ func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) 
 	}
 }
 
-// offset returns where an expression is in the condition's text: at the operator, the dot or the bracket.
+// offset returns the position of an expression in the condition's text. This is the position of the operator, the dot
+// or the bracket.
 func (t *typing) offset(e ast.Expr) int {
 	at, ok := t.checked.SourceInfo().GetOffsetRange(e.ID())
 	if !ok {
@@ -44,7 +45,8 @@ func (t *typing) start(e ast.Expr) yamldoc.Mark {
 	}
 }
 
-// fieldPlace returns the position of a field's name, which follows the dot. For has(), it searches from the operand on.
+// fieldPlace returns the position of a field's name, which follows the dot. For has(), fieldPlace searches from the
+// operand on.
 func (t *typing) fieldPlace(e ast.Expr) yamldoc.Mark {
 	text, field := []rune(t.text), []rune(e.AsSelect().FieldName())
 	from := t.offset(e)

@@ -10,9 +10,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// TypeProblems checks the condition against the arguments of a tool. It reports each part that always fails, or always
-// has the same value, for all valid arguments of the tool. It never guesses: where the schema leaves a type open,
-// nothing is reported.
+// TypeProblems checks the condition against the arguments of a tool. TypeProblems reports each part that always fails,
+// or always has the same value, for all valid arguments of the tool. TypeProblems never guesses. If the schema leaves a
+// type open, TypeProblems reports nothing.
 func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Problems) {
 	t := &typing{
 		Compiled: c, tool: tool, functions: c.env.Functions(), said: map[string]bool{},
@@ -25,7 +25,7 @@ func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Pro
 	return found
 }
 
-// typing is the type check of one condition. It follows the kinds of value that each part can have.
+// typing is the type check of one condition. The check computes the kinds of value that each part can have.
 type typing struct {
 	*Compiled
 	tool      string
@@ -35,7 +35,7 @@ type typing struct {
 	report    func(s yamldoc.Severity, m yamldoc.Mark, message, hint string)
 }
 
-// term is what is known about a part of a condition.
+// term has the known facts about a part of a condition.
 type term struct {
 	name    string   // as the condition writes it, such as args.amount; empty: the term is computed
 	about   string   // what a bound name refers to, such as an item of args.items
@@ -48,7 +48,7 @@ type term struct {
 
 var unknownTerm = term{kinds: kindAnything}
 
-// part names a field of the term. It returns "" for a computed term.
+// part names a field of the term. The function returns "" for a computed term.
 func (t term) part(suffix string) string {
 	if t.name == "" {
 		return ""
@@ -56,7 +56,7 @@ func (t term) part(suffix string) string {
 	return t.name + suffix
 }
 
-// visit checks an expression. given are the arguments that are present whenever it is evaluated.
+// visit checks an expression. given has the arguments that are always present when the expression is evaluated.
 func (t *typing) visit(e ast.Expr, given certain) term {
 	switch e.Kind() {
 	case ast.LiteralKind:

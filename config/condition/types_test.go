@@ -33,8 +33,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// said lists the findings about a condition on a tool's arguments: the position in the condition, the problem, and what
-// to write.
+// said lists the findings about a condition on a tool's arguments. A finding has the position in the condition, the
+// problem, and what to write.
 func said(t *testing.T, condition string, schema json.RawMessage) (out []string) {
 	t.Helper()
 	const before = "version: 1\ntools:\n  pay: {risk: low, rules: [{when: "
@@ -51,8 +51,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 		if p.Hint == "" {
 			t.Errorf("%s: it does not say what to write: %v", condition, p)
 		}
-		// A quotation mark in the condition is written as two characters here, so the position is found by the text
-		// before it.
+		// Here, a quotation mark in the condition is written as two characters. Therefore the position is found by the
+		// text before it.
 		at, escaped := 0, strconv.Quote(condition)[1:]
 		for written := start + 1; written < p.Column; written++ {
 			if escaped[written-start-1] == '\\' {

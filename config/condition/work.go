@@ -18,12 +18,13 @@ import (
 )
 
 // CEL counts the steps of an evaluation after each function, when the result already exists. A text of 60 KB, split
-// into characters and joined with itself as the separator, would become 3.6 GB before anything is counted. Therefore
-// each function whose work is not fixed is paid for before the call: the price depends on the size of its input and its
-// result. The content of a list or object is paid for when the list or object is made. As a result, no value is larger
-// than the whole budget, and traversing a value, even for an error's text, takes bounded time.
+// into characters and joined with itself as the separator, would become 3.6 GB before anything is counted. Therefore a
+// function whose work is not fixed has a price, which is paid before the call. The price depends on the sizes of the
+// input and the result. The price of a list or object is paid when the list or object is made. As a result, no value is
+// larger than the whole budget, and traversing a value, even for an error's text, takes limited time.
 
-// conditionWork limits the bytes that one evaluation may read and create: 64 times the largest arguments.
+// conditionWork limits the bytes that one evaluation may read and create. The limit is 64 times the size of the largest
+// arguments.
 const conditionWork = 4 << 20
 
 const (
@@ -43,8 +44,8 @@ const workName = "@work"
 // budget is the remaining work of one evaluation.
 type budget struct{ left int }
 
-// spend deducts n bytes of work, or ends the evaluation with an error if fewer are left. As with CEL's own limit, the
-// condition can't catch this error.
+// spend deducts n bytes of work. If fewer bytes are left, the function ends the evaluation with an error. As with CEL's
+// own limit, the condition can't catch this error.
 func (b *budget) spend(n int) {
 	if b == nil {
 		return // a constant part, computed when the policy is read
@@ -62,7 +63,7 @@ func budgetOf(f *interpreter.ExecutionFrame) *budget {
 	return b
 }
 
-// deep spends the size of a value including its content. It stops when the budget is used up.
+// deep spends the size of a value including its content. The function stops when the budget is used up.
 func (b *budget) deep(v ref.Val) {
 	if b == nil {
 		return
@@ -84,7 +85,7 @@ func (b *budget) deep(v ref.Val) {
 	}
 }
 
-// length returns the length of a text; 0 for other values.
+// length returns the length of a text. For any other value, the function returns 0.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
@@ -113,7 +114,7 @@ func text(v ref.Val) string {
 	return string(s)
 }
 
-// price spends the cost of a call: the bytes that the function will read and create.
+// A price spends the cost of a call. The cost is the number of bytes that the function will read and create.
 type price func(b *budget, args []ref.Val) error
 
 // linear is the price of functions that process their texts by character and whose result is no longer than the texts.
@@ -124,7 +125,7 @@ func linear(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// prices are the prices of functions with a large result or a long run time for small inputs.
+// prices has the prices of functions whose result can be large, or whose run time can be long, for small inputs.
 var prices = map[string]price{
 	operators.Add:     addPrice,
 	overloads.Matches: matchesPrice,
@@ -136,7 +137,7 @@ var prices = map[string]price{
 	"split":           splitPrice,
 }
 
-// modest are functions whose work and result are at most a few times the size of their input.
+// modest lists functions whose work and result are at most a few times the size of their input.
 var modest = []string{
 	operators.Equals, operators.NotEquals, operators.In, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.Negate, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo,
@@ -162,20 +163,20 @@ func priceOf(function string) price {
 	return nil
 }
 
-// unpriced are functions with a fixed amount of work, and those that CEL's planner replaces.
+// unpriced lists functions with a fixed amount of work, and functions that CEL's planner replaces.
 var unpriced = []string{
 	operators.LogicalNot, operators.LogicalAnd, operators.LogicalOr, operators.Conditional, operators.Index,
 	operators.NotStrictlyFalse, "__not_strictly_false__", operators.OldIn, "in", // two of them under their old names
 }
 
-// timeParts are the functions that read a time's parts, with or without a time zone.
+// timeParts lists the functions that read a part of a time, with or without a time zone.
 var timeParts = []string{
 	overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDate, overloads.TimeGetDayOfMonth,
 	overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// addPrice is the price of a sum: the length of both texts, or the content of both lists. The list that a macro builds
-// is extended in place.
+// addPrice is the price of a sum. The price is the length of both texts, or the content of both lists. The list that a
+// macro builds is extended in place.
 func addPrice(b *budget, args []ref.Val) error {
 	if _, grows := args[0].(traits.MutableLister); grows {
 		b.spend(itemWork * 2) // the added part was paid for when it was made
@@ -276,7 +277,7 @@ func joinPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// formatPrice is the price of the text with all values formatted: a number takes at most about 400 digits, and a text
+// formatPrice is the price of the text with all values formatted. A number takes at most about 400 digits. A text takes
 // at most 4 bytes for each of its bytes.
 func formatPrice(b *budget, args []ref.Val) error {
 	b.spend(itemWork + length(args[0]))
@@ -431,8 +432,8 @@ func invoke(f *functions.Overload, c interpreter.InterpretableCall, args []ref.V
 	return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.Function())
 }
 
-// match is a call with a literal regular expression. It is not an InterpretableCall, because CEL would replace such a
-// call by its own implementation.
+// match is a call with a literal regular expression. The type match is not an InterpretableCall, because CEL would
+// replace such a call by its own implementation.
 type match struct{ call call }
 
 func (m match) ID() int64                                  { return m.call.ID() }
@@ -461,8 +462,9 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 	}}, nil
 }
 
-// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments: the condition
-// iterates over a list, builds a value from others, or calls a function that can make a large result from small inputs.
+// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments. The result is true
+// if the condition iterates over a list, builds a value from other values, or calls a function that can make a large
+// result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {

@@ -50,8 +50,8 @@ func amounts(v, currency any) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// total adds up a list of numbers, exactly, and writes the sum as money. If rest has a field's name, it adds up that
-// field of each object in the list.
+// total adds up a list of numbers exactly, and writes the sum as money. If rest has the name of a field, total adds up
+// this field of each object in the list.
 func total(v any, rest ...any) (string, error) {
 	items, ok := v.(list)
 	switch {

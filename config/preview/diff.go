@@ -103,7 +103,8 @@ func exactly(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// texts compares two texts by line if one of them has several lines, and otherwise by word.
+// texts compares two texts. If one of the texts has several lines, the function compares the texts by line, and
+// otherwise by word.
 func texts(was, is string) string {
 	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
 		return lines(was, is)
@@ -130,7 +131,7 @@ func texts(was, is string) string {
 	return theFirst(said, len(said))
 }
 
-// theFirst joins the first changes, and adds the number of the others.
+// theFirst joins the first changes, and adds the number of the other changes.
 func theFirst(said []string, all int) string {
 	said = said[:min(len(said), maxDiffs)]
 	if more := all - len(said); more > 0 {
@@ -139,7 +140,7 @@ func theFirst(said []string, all int) string {
 	return strings.Join(said, ", ")
 }
 
-// lines counts the added and the removed lines, and shows the first lines of each.
+// lines counts the added and the removed lines. The function shows the first added and the first removed lines.
 func lines(was, is string) string {
 	var gone, come []string
 	for _, c := range edits(splitLines(was), splitLines(is)) {
@@ -179,7 +180,7 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// items compares two lists as sets: it describes added items, removed items, or a changed order.
+// items compares two lists as sets. The function describes added items, removed items, or a changed order.
 func items(was, is list) string {
 	count := map[string]int{}
 	for _, item := range was {
@@ -229,7 +230,7 @@ func members(was, is object) string {
 	return theFirst(said, len(said))
 }
 
-// edit is a run of pieces that were replaced by others.
+// edit is a sequence of pieces that were replaced by other pieces.
 type edit struct{ gone, come []string }
 
 // edits finds the smallest changes between two lists of pieces. If both lists are long, everything between their common
@@ -250,7 +251,8 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// alike returns, for each pair of positions, the length of the longest common subsequence of the pieces from there on.
+// For each pair of positions, alike returns the length of the longest common subsequence of the pieces from these
+// positions on.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

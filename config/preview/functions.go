@@ -59,7 +59,7 @@ func numeral(v any) (string, error) {
 	return "", fmt.Errorf("%s is not a number", describe(v))
 }
 
-// describe shows a value in an error. A long one is cut.
+// describe formats a value for an error. A long value is cut.
 func describe(v any) string { return yamldoc.Quote(fmt.Sprint(v)) }
 
 // quantity writes a number with separators: 12,500.5.
@@ -95,8 +95,8 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. It accepts only dates that begin with the year, because 3/4/2026 is
-// ambiguous.
+// date writes a date the way people write it. The function accepts only dates that begin with the year, because
+// 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {
@@ -184,7 +184,7 @@ func some(v any, most int) (string, error) {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
 }
 
-// get returns an argument, or otherwise if the call does not have the argument.
+// get returns an argument. If the call does not have the argument, get returns the value otherwise.
 func get(args object, name string, otherwise any) (any, error) {
 	if hasArg(args, name) {
 		return args[name], nil
@@ -192,8 +192,8 @@ func get(args object, name string, otherwise any) (any, error) {
 	return otherwise, nil
 }
 
-// short cuts a text after n characters. It says how many characters were cut, because a silent cut would hide
-// something.
+// short cuts a text after n characters. The result says how many characters were cut, because a silent cut would hide a
+// part of the text.
 func short(v any, n int) (string, error) {
 	if n < 1 {
 		return "", errors.New("the length must be 1 or more")

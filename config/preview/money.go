@@ -23,8 +23,8 @@ var decimals = map[string]int{
 	"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
 }
 
-// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. It adds zeros and never rounds: 49.999
-// stays 49.999, because the call would send that amount.
+// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. money adds zeros, but never rounds:
+// 49.999 stays 49.999, because the call would send exactly that amount.
 func money(amount, currency any) (string, error) {
 	n, err := numeral(amount)
 	if err != nil {

@@ -23,12 +23,12 @@ var (
 	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
 )
 
-// noValue is the text that text/template writes if index finds nothing.
+// noValue is the text that text/template writes if the function index finds no value.
 const noValue = "<no value>"
 
 // Compile compiles a template. render writes the preview of a call with these arguments. An error of render tells the
-// approver, who reads the arguments instead, why there is no preview. If the template is wrong, message says what is
-// wrong and hint what to write instead.
+// approver why there is no preview. The approver then reads the arguments instead. If the template is wrong, message
+// says what is wrong, and hint says what to write instead.
 func Compile(text string) (render func(args map[string]any) (string, error), message, hint string) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -110,7 +110,7 @@ func previewFault(err error) error {
 	return errors.New(cut(location.ReplaceAllString(said, ""), 200))
 }
 
-// explainTemplate translates the error of a template into a message that tells the author what to write.
+// explainTemplate translates the error of a template into a message that tells the policy's author what to write.
 func explainTemplate(err error) (message, hint string) {
 	said := location.ReplaceAllString(err.Error(), "")
 	if errors.Is(err, errOneTemplate) {

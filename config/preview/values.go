@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The kinds of value in a template, which are the kinds of JSON values. They print as people write them, never as
-// 1e+06, map[a:1] or <nil>.
+// The kinds of value in a template. Each of them is a kind of JSON value. Values are printed as people write them, and
+// never as 1e+06, map[a:1] or <nil>.
 type (
 	decimal float64
 	object  map[string]any
@@ -19,7 +19,7 @@ func (o object) String() string  { return compact(o) }
 func (l list) String() string    { return compact(l) }
 func (nothing) String() string   { return "(nothing)" }
 
-// MarshalJSON writes numbers as plain decimals inside lists and objects, too.
+// MarshalJSON writes numbers as plain decimals, even inside lists and objects.
 func (d decimal) MarshalJSON() ([]byte, error) { return []byte(d.String()), nil }
 
 // MarshalJSON writes null.

@@ -13,11 +13,12 @@ import (
 )
 
 // A running template can't be interrupted, and the model chose the arguments that the template iterates over. Therefore
-// the template's work is counted while it runs: each part of a loop's body in each iteration, and each byte that a
-// function takes or returns. Above the limit, which is reached after about 20 ms, the run ends with an error.
+// the template's work is counted while the template runs. Each part of a loop's body counts in each iteration, and each
+// byte that a function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with
+// an error.
 
-// maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text; it takes about
-// a microsecond.
+// maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
+// about a microsecond.
 const maxWork = 30_000
 
 const (
@@ -25,11 +26,12 @@ const (
 	perItem      = 48 // size in bytes that is added for each item of a list or an object, besides its text
 )
 
-// heavy maps functions that do more than read each byte once to the factor by which their work is larger.
+// Some functions do more work than reading each byte once. heavy maps such a function to the factor by which its work
+// is larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// makes maps functions whose result can be much larger than their arguments to the maximum size of the result, in
-// bytes. size is the size of the arguments.
+// The result of some functions can be much larger than the arguments. makes maps such a function to the maximum size of
+// its result, in bytes. size is the size of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {
@@ -56,7 +58,7 @@ func itemCount(v reflect.Value) int {
 
 var errPreviewWork = errors.New("the template would take too long with these arguments")
 
-// work counts what one run of a template does.
+// work counts the work of one run of a template.
 type work struct{ done int }
 
 func (w *work) spend(n int) error {
@@ -69,7 +71,7 @@ func (w *work) spend(n int) error {
 // spendName is the function that loops call in each iteration. No template can call it itself.
 const spendName = "spend_work"
 
-// functions returns the functions of a template. Their work is counted for this run.
+// functions returns the functions of a template. The work of the functions is counted for this run.
 func (w *work) functions() template.FuncMap {
 	all := template.FuncMap{spendName: func(n int) (string, error) { return "", w.spend(n) }}
 	for name, f := range previewFuncs {
@@ -143,7 +145,8 @@ func sizeOf(v reflect.Value) int {
 	return 8
 }
 
-// plainFuncs are the functions of text/template that make texts, bounded and counted like the others.
+// plainFuncs has the functions of text/template that make texts. These functions are limited and counted like all other
+// functions.
 var plainFuncs = template.FuncMap{
 	"print":    func(v ...any) (string, error) { return fmt.Sprint(v...), nil },
 	"println":  func(v ...any) (string, error) { return fmt.Sprintln(v...), nil },
@@ -163,7 +166,8 @@ func printf(format string, v ...any) (string, error) {
 	return fmt.Sprintf(format, v...), nil
 }
 
-// countLoops makes the template and each loop in it spend work, and finds what a preview may not do.
+// countLoops makes the template and each loop in it spend work. countLoops returns an error for constructs that a
+// preview may not use.
 func countLoops(t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return errOneTemplate
@@ -189,7 +193,7 @@ func (l *loops) begin(list *parse.ListNode) {
 	list.Nodes = append([]parse.Node{spend.Root.Nodes[0]}, list.Nodes...)
 }
 
-// weigh counts the parts that run once each time a node runs. The parts of an inner loop are counted by that loop.
+// weigh counts the parts that run once each time a node runs. An inner loop counts its own parts.
 func (l *loops) weigh(n parse.Node) int {
 	switch n := n.(type) {
 	case nil:

@@ -42,8 +42,8 @@ func largestArgs() map[string]any {
 	}
 }
 
-// hostile are templates that would take minutes, or all memory, if their work were not counted. Nobody writes such a
-// template on purpose, but a hostile model can exploit one that was written carelessly.
+// hostile lists templates that would take minutes, or all memory, if their work were not counted. Nobody writes such a
+// template on purpose, but a hostile model can exploit a template that was written carelessly.
 var hostile = []string{
 	"{{range .items}}{{range $.items}}{{end}}{{end}}",
 	"{{range .items}}{{range $.items}}{{range $.items}}{{if eq . 11.0}}x{{end}}{{end}}{{end}}{{end}}",
@@ -78,8 +78,8 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestPreviewEnds checks that rendering a preview ends, whatever the template and the arguments. It takes 50 ms on an
-// otherwise idle machine; the test's bound is generous.
+// TestPreviewEnds checks that rendering a preview ends, for any template and any arguments. Rendering takes 50 ms on an
+// otherwise idle machine. The limit of the test is generous.
 func TestPreviewEnds(t *testing.T) {
 	args, largest := largestArgs(), uint64(0)
 	defer func() { t.Logf("largest %.1f MiB", float64(largest)/(1<<20)) }()
@@ -139,7 +139,7 @@ func TestPreviewWorkIsEnough(t *testing.T) {
 	}
 }
 
-// TestPreviewRunsAlone checks that the work of one run does not count towards the next.
+// TestPreviewRunsAlone checks that the work of one run does not count in the next run.
 func TestPreviewRunsAlone(t *testing.T) {
 	p := compiled(t, "{{range .items}}{{if eq . 10.0}}x{{end}}{{end}}done")
 	args := map[string]any{"items": make([]any, 1000)}
@@ -171,7 +171,7 @@ func TestPreviewRefusesMethods(t *testing.T) {
 	}
 }
 
-// TestDiff checks that a change is described in a few words, whatever the values are.
+// TestDiff checks that a change is described in a few words, for values of every kind.
 func TestDiff(t *testing.T) {
 	long := "Dear customer, your parcel left our house on Monday and will be with you by Wednesday at noon, as we promised you on the telephone."
 	for _, c := range []struct {
@@ -224,7 +224,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestPreviewFunctionsRefuse checks that a function refuses arguments for which it has no true result, and says why.
+// TestPreviewFunctionsRefuse checks that a function refuses arguments for which it has no correct result. The error
+// says why.
 func TestPreviewFunctionsRefuse(t *testing.T) {
 	args := map[string]any{"list": []any{1.0, "x"}, "lines": []any{map[string]any{"price": 1.0}, map[string]any{}}, "n": 5.0, "zero": 0.0, "d": "2026-03-31", "e": "31.3.2026", "at": "2026-03-31T12:30", "to": "2026-03-31T14:00"}
 	for text, want := range map[string]string{
@@ -260,8 +261,8 @@ func TestPreviewFunctionsRefuse(t *testing.T) {
 	}
 }
 
-// FuzzPreview checks that rendering a preview ends, for any template and arguments, with one line of at most 600
-// characters, or with an error in one line.
+// FuzzPreview checks that rendering a preview ends for any template and any arguments. The result is one line of at
+// most 600 characters, or an error on one line.
 func FuzzPreview(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, `{"items":[1,2,3],"text":"a","other":"b","nested":[[1]]}`)

@@ -7,7 +7,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxHops is the maximum length of a chain of aliases and merges. A chain that refers to itself would have no end.
+// maxHops is the maximum length of a chain of aliases and merges. The limit is needed, because a chain that refers to
+// itself would have no end.
 const maxHops = 10
 
 // collectAnchors finds the values that have names (&name). Aliases (*name) repeat these values.
@@ -26,7 +27,8 @@ func (d *Document) collectAnchors(root ast.Node) {
 	}
 }
 
-// resolve follows aliases to the value that they refer to. If there is no such value, it reports that and returns nil.
+// resolve follows aliases to the value that they refer to. If there is no such value, resolve reports a problem and
+// returns nil.
 func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	if hops > maxHops {
 		d.wrongAt(markOf(n.GetToken()), "the alias leads back to itself", "write the value itself")
@@ -57,8 +59,8 @@ func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	return n
 }
 
-// merge adds the entries that << refers to. If a key is given several times, the mapping's own entry wins over a merged
-// one, and an earlier source wins over a later one.
+// merge adds the entries that << refers to. If a key is given several times, the mapping's own entry takes precedence
+// over merged entries, and an earlier source takes precedence over a later source.
 func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	for _, pair := range own {
 		if !pair.Key.IsMergeKey() {
@@ -75,7 +77,7 @@ func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	return out
 }
 
-// mergeSources returns the mappings that a << refers to: one, or a list of them.
+// mergeSources returns the mappings to which a << refers. A << refers to one mapping, or to a list of mappings.
 func (v Value) mergeSources(pair *ast.MappingValueNode) []Value {
 	path := join(v.Path, "<<")
 	source := v.doc.value(path, pair.Value)

@@ -18,8 +18,8 @@ type Document struct {
 // Mark is a place in the file. Lines and columns count from 1.
 type Mark struct{ line, column int }
 
-// Parse reads a file that holds one YAML document. name is the file's name in problems. ok is false if there is
-// no value to read; the document's problems then say why.
+// Parse reads a file that holds one YAML document. name is the file's name in problems. ok is false if there is no
+// value to read. In that case, the document's problems say why.
 func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
 	d = &Document{name: name, marks: map[string]Mark{}}
 	root, ok = d.read(data)
@@ -29,7 +29,7 @@ func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
 // Problems returns the problems found so far, in the order of the file.
 func (d *Document) Problems() Problems { return d.problems.InOrder() }
 
-// At returns the position at which the value at a path begins. If the file does not have the path, it returns the
+// At returns the position at which the value at a path begins. If the file does not have the path, At returns the
 // position of the nearest value that would contain it.
 func (d *Document) At(path string) Mark {
 	for path != "" {

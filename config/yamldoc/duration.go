@@ -10,13 +10,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxDuration is the longest duration that a policy may contain. A longer one is probably a mistake: nobody waits for a
-// year.
+// maxDuration is the longest duration that a policy may contain. A longer duration is probably a mistake, because
+// nobody waits for a year.
 const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
 
-// DurationOr reads a duration. If the value is not a duration, it adds otherwise to the hint.
+// DurationOr reads a duration. If the value is not a duration, DurationOr adds otherwise to the hint.
 func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {

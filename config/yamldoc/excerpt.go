@@ -8,7 +8,8 @@ import (
 // excerptWidth is the number of characters that are shown of a long line.
 const excerptWidth = 100
 
-// Excerpt returns the problem's text, the line of the file that it is about, and a mark below the exact place.
+// Excerpt returns the problem's text, the line of the file that the problem is about, and a mark below the exact
+// position.
 func (p Problem) Excerpt() string {
 	if p.Line == 0 || p.Source == "" {
 		return p.Error()

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable, and
-// reports whether it did. If the key is absent or its value is wrong, the variable keeps its default.
+// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable. The
+// method returns true if it has set the variable. If the key is absent or its value is wrong, the variable keeps its
+// default.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.
@@ -100,7 +101,7 @@ func (f Fields) Choice(key string, words []string) (string, bool) {
 }
 
 // Fields reads a mapping with fixed keys and reports the unknown ones. At the top of the file, keys that begin with x-
-// are ignored: they hold anchors.
+// are ignored, because they hold anchors.
 func (v Value) Fields(known ...string) Fields {
 	out := Fields{}
 	what := "the keys " + OneOf(known)

@@ -41,12 +41,12 @@ func (v Value) ScalarJSON() json.RawMessage {
 // exponent matches a JSON number that the YAML parser takes for text, although it is not in quotes.
 var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
 
-// maxJSONDepth limits nesting. It is higher than the limit for the arguments of a call, so that a fixture can test
-// that limit.
+// maxJSONDepth limits nesting. maxJSONDepth is higher than the limit for the arguments of a call, so that a fixture can
+// test that limit.
 const maxJSONDepth = 50
 
-// jsonWriter writes YAML as JSON. It limits depth and length, because with aliases a value can contain itself, or a
-// small file can become a large value.
+// jsonWriter writes YAML as JSON. jsonWriter limits depth and length. Without the limits, aliases could make a value
+// that contains itself, or a large value from a small file.
 type jsonWriter struct {
 	of   Value // the whole, for problems
 	most int   // bytes

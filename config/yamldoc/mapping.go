@@ -13,7 +13,7 @@ type Entry struct {
 	Value Value
 }
 
-// Wrong reports a problem with the entry at its key.
+// Wrong reports a problem with the entry, at the position of the entry's key.
 func (e Entry) Wrong(message, hint string) {
 	e.Value.doc.wrongAt(e.at, e.Value.Path+": "+message, hint)
 }

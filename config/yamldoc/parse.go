@@ -18,7 +18,7 @@ const maxNesting = 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// read turns the file's bytes into a tree. It reports false if there is no value to read.
+// read turns the file's bytes into a tree. The function returns false if there is no value to read.
 func (d *Document) read(data []byte) (Value, bool) {
 	if len(data) > MaxFile {
 		message, hint := fileTooLarge()
@@ -54,7 +54,8 @@ func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the place of the first
 }
 
-// readable reports whether the bytes are text. If not, it adds a problem at the first invalid byte.
+// readable reports whether the bytes are text. If the bytes are not text, readable adds a problem at the first invalid
+// byte.
 func (d *Document) readable(data []byte) bool {
 	line, lineStart := 1, 0
 	for i := 0; i < len(data); {
@@ -124,8 +125,8 @@ func markOf(t *token.Token) Mark {
 	return Mark{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// nodeMark returns the position at which a value begins. For a block mapping, it returns the position of the first key,
-// because the parser gives that of the first colon.
+// nodeMark returns the position at which a value begins. For a block mapping, nodeMark returns the position of the
+// first key, because the parser gives the position of the first colon.
 func nodeMark(n ast.Node) Mark {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		return markOf(m.Values[0].Key.GetToken())

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Severity says how bad a problem is.
+// Severity is the severity of a problem.
 type Severity int
 
 // The severities. The zero value is the more severe one.
@@ -72,8 +72,8 @@ func onOneLine(s string) string {
 	return b.String()
 }
 
-// Problems lists the problems of a file, in the order of the file. If it is returned as an error, at least one problem
-// has the severity Error.
+// Problems lists the problems of a file, in the order of the file. If Problems is returned as an error, at least one
+// problem has the severity Error.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -109,7 +109,8 @@ func (ps Problems) Err() error {
 	return ps
 }
 
-// InOrder sorts by place in the file and drops duplicates, which occur if several keys share an anchor.
+// InOrder sorts the problems by position in the file. InOrder drops duplicates, which occur if several keys share an
+// anchor.
 func (ps Problems) InOrder() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

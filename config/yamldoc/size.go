@@ -8,7 +8,7 @@ import (
 
 var sizeText = regexp.MustCompile(`^([0-9]{1,9}) ?([KM]i?B)$`)
 
-// Size reads a number of bytes in bounds, such as 256KB. A KB is 1024 bytes, a MB 1024 KB.
+// Size reads a number of bytes within bounds, such as 256KB. A KB is 1024 bytes, and an MB is 1024 KB.
 func (v Value) Size(least, most int) (int, bool) {
 	hint := fmt.Sprintf("write a size from %s to %s", sizeName(least), sizeName(most))
 	text, ok := v.Text("a size such as 256KB")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// DidYouMean suggests the candidate that was probably meant. It returns "" if no candidate is similar.
+// DidYouMean suggests the candidate that the author probably meant. If no candidate is similar, DidYouMean returns "".
 func DidYouMean(written string, candidates []string) string {
 	best, bestAt := "", max(1, len([]rune(written))/3)+1
 	for _, c := range candidates {

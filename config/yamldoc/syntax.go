@@ -10,7 +10,7 @@ import (
 var errUnreadable = errors.New("is not YAML that can be read")
 
 // syntax reports a syntax error, and says what to write instead. The parser stops at the first syntax error, so a
-// syntax error is the only kind of problem that hides others.
+// syntax error is the only kind of problem that hides other problems.
 func (d *Document) syntax(err error) {
 	if d.tabs() {
 		return
@@ -25,7 +25,7 @@ func (d *Document) syntax(err error) {
 	d.wrongAt(m, message, hint)
 }
 
-// tabs reports every line that is indented by a tab, which YAML does not allow and an editor does not show.
+// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show them.
 func (d *Document) tabs() bool {
 	found := false
 	for i, line := range d.lines {
@@ -95,8 +95,8 @@ func (d *Document) upTo(m Mark) string {
 	return strings.TrimSuffix(line, d.rest(m))
 }
 
-// unclosed returns the hint about a bracket that is not closed. In [#support], the # makes the rest of the line a
-// comment.
+// unclosed returns the hint about a bracket that is not closed. The hint is about [#support], for example, where the #
+// makes the rest of the line a comment.
 func unclosed(rest, close string) string {
 	if i := strings.IndexByte(rest, '#'); i > 0 && strings.ContainsRune("[{, ", rune(rest[i-1])) {
 		return `# begins a comment in YAML: put the name in quotes, such as "#support"`

@@ -11,7 +11,7 @@ import (
 // end.
 type TextMarks []Mark
 
-// At returns the place of a line (from 1) and column (from 0) of the text.
+// At returns the position in the file of a line (from 1) and column (from 0) of the text.
 func (p TextMarks) At(text string, line, column int) Mark {
 	lines := strings.SplitAfter(text, "\n")
 	for _, before := range lines[:min(max(line-1, 0), len(lines))] {
@@ -20,11 +20,11 @@ func (p TextMarks) At(text string, line, column int) Mark {
 	return p.Offset(column)
 }
 
-// Offset returns the place of a character, counted from 0.
+// Offset returns the position in the file of a character. Characters are counted from 0.
 func (p TextMarks) Offset(n int) Mark { return p[min(max(n, 0), len(p)-1)] }
 
-// TextMarks follows the value's text through the file, including quotation marks, escapes and line breaks. If it meets
-// anything else, it gives every character the position at which the text begins.
+// TextMarks follows the value's text through the file, including quotation marks, escapes and line breaks. For any
+// other notation, TextMarks gives every character the position at which the text begins.
 func (v Value) TextMarks(text string) TextMarks {
 	whole := v.doc.At(v.Path)
 	f := follower{doc: v.doc, Mark: whole}
@@ -62,8 +62,8 @@ func (f *follower) begin(n ast.Node) {
 	}
 }
 
-// next moves past one character of the text and returns its place. A line break in the file is a space or a line break
-// in the text.
+// next moves past one character of the text and returns the character's position. A line break in the file is a space
+// or a line break in the text.
 func (f *follower) next(c rune) (Mark, bool) {
 	here, rest := f.Mark, f.rest()
 	if blanks(rest) == len(rest) {

@@ -1,10 +1,10 @@
-// Package archtest holds the import rules of the project; it consists of tests only.
+// Package archtest has the import rules of the project. The package consists of tests only.
 //
-// The layers, from the bottom up: approvers; store and config; approvers/workflow; bot and agent; agent/catalog; cmd. A
-// package imports only lower layers, so bot and agent do not import each other. Only cmd selects a backend of the
-// store. The types of each third-party module stay in the one package that wraps the module. The demo packages under
-// internal do not import the product; only cmd and tests import the demo packages. Package approvers is pure: it uses
-// no clock, no I/O, no goroutines and no randomness.
+// These are the layers, from the bottom up: approvers; store and config; approvers/workflow; bot and agent;
+// agent/catalog; cmd. A package imports only lower layers, so bot and agent do not import each other. Only cmd selects
+// a backend of the store. The types of each third-party module stay in the one package that wraps the module. The demo
+// packages under internal do not import the product; only cmd and tests import the demo packages. Package approvers is
+// pure: it uses no clock, no I/O, no goroutines and no randomness.
 //
 // No type has more methods than a reader can keep in mind (methods_test.go).
 //

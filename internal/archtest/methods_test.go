@@ -11,7 +11,7 @@ import (
 // maxMethods is the maximum number of methods of a type, because a reader must be able to keep them in mind.
 const maxMethods = 60
 
-// manyMethods lists the types that have more methods, each with its own limit and the reason.
+// manyMethods lists the types that may have more methods, each with its own limit and the reason.
 var manyMethods = map[string]struct {
 	limit  int
 	reason string
@@ -24,8 +24,8 @@ var manyMethods = map[string]struct {
 	"store/storetest.memory":         {80, "implements the contract of the store"},
 }
 
-// TestMethods counts the methods of each type: the methods that are declared for it or, for an interface, that it lists
-// itself. Methods of embedded types count only for the embedded types.
+// TestMethods counts the methods of each type. These are the methods that are declared for the type or, for an
+// interface, the methods that the interface itself lists. Methods of embedded types count only for the embedded types.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

@@ -16,8 +16,8 @@ type source struct {
 	imports []string
 }
 
-// layers maps each package, including the packages below it, to its height. A package may import only packages with a
-// lower height.
+// layers maps each package to its height, which also applies to the packages below it. A package may import only
+// packages with a lower height.
 var layers = map[string]int{
 	"approvers":                   0,
 	"agent/egress":                5, // low, because config uses it to parse the policy key allow
@@ -48,8 +48,8 @@ var layers = map[string]int{
 	"cmd":                         40,
 }
 
-// edges lists third-party modules whose types stay in one package. tests are further packages whose tests may import
-// the module.
+// edges lists third-party modules whose types stay in one package. The field tests names more packages whose tests may
+// import the module.
 var edges = []struct {
 	module string
 	at     string
@@ -150,8 +150,8 @@ func (s source) foreignFault(imported string) string {
 	return ""
 }
 
-// pureImports lists the packages that approvers may import. Of io, it may use only errors and readers that a caller
-// passes in; of time, only values. forbidden lists the names that it may not use.
+// pureImports lists the packages that approvers may import. From io, approvers may use only errors and readers that a
+// caller passes in; from time, only values. forbidden lists the names that approvers may not use.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
 	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",
@@ -166,7 +166,7 @@ func isBackend(pkg string) bool {
 	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs") && !within(pkg, "store/record")
 }
 
-// layerOf returns the layer of a package, which is that of its longest listed prefix.
+// layerOf returns the layer of a package: the layer of the longest prefix that is listed.
 func layerOf(pkg string) (int, bool) {
 	if f := family(pkg); f != "" {
 		return layers[f], true

@@ -87,8 +87,8 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 	return out, nil
 }
 
-// TestGolden renders the chart with different settings. Each manifest fits the Kubernetes API's schema: no unknown
-// field, and no value of another type.
+// TestGolden renders the chart with different settings. Each manifest must fit the schema of the Kubernetes API: it has
+// no unknown field, and no value of a wrong type.
 func TestGolden(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for name, given := range settings {
@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSchemaSees checks that a field that Kubernetes does not know is noticed.
+// TestSchemaSees checks that the schema refuses a field that Kubernetes does not know.
 func TestSchemaSees(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for doc, ok := range map[string]bool{
@@ -152,7 +152,7 @@ func TestSchemaSees(t *testing.T) {
 	}
 }
 
-// Wrong settings are refused before anything is installed, with the place of the mistake.
+// Wrong settings are refused before anything is installed. The error names the place of the mistake.
 func TestWrongValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		given map[string]any
@@ -172,7 +172,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestPods checks what must hold of every pod, whatever the settings.
+// TestPods checks the rules that every pod must follow with all settings.
 func TestPods(t *testing.T) {
 	for name, given := range settings {
 		files, err := render(t, given)

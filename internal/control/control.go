@@ -1,16 +1,16 @@
 // Package control lets a command run tasks in another process, over a Unix socket.
 //
 //   - The server serves only root and the user that runs the server. The socket is created with mode 0600, and the
-//     server asks the kernel which user connected. The client, too, asks the kernel which user answers, and sends
-//     nothing to a user that it does not trust.
-//   - A socket that nobody listens on is replaced. A socket in use is never replaced.
+//     server asks the kernel which user connected. The client also asks the kernel which user answers. The client sends
+//     no data to a user that it does not trust.
+//   - If no process listens on a socket, the socket is replaced. A socket in use is never replaced.
 //   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
-//     ErrLost: the task may or may not have been done.
+//     ErrLost. In that case, the task may or may not have been done.
 //   - When the client disconnects, the task's context ends.
-//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay others.
+//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay other clients.
 //
-// The protocol is HTTP: the task's name is in the path, its options in a header, its input in the body. The body of
-// the answer is a sequence of frames (see frame.go).
+// The protocol is HTTP. The task's name is in the path, its options are in a header, and its input is in the body. The
+// body of the answer is a sequence of frames (see frame.go).
 package control
 
 import (

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUserEnv is an environment variable with the path of a socket. If it is set, the test binary is a client of that
-// socket.
+// otherUserEnv is an environment variable with the path of a socket. If the variable is set, the test binary is a
+// client of that socket.
 const otherUserEnv = "CONTROL_TEST_OTHER_USER"
 
 func TestMain(m *testing.M) {
@@ -113,7 +113,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Whatever the process's umask, only the owner can access the socket, from the moment it is created.
+// Only the owner can access the socket, from the moment it is created. The protection does not depend on the process's
+// umask.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := socketPath(t)
@@ -167,8 +168,8 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// If many processes try to replace a dead socket, exactly one of them listens afterwards, and the others do not remove
-// its socket.
+// If many processes try to replace a dead socket, exactly one of them listens afterwards. No other process removes its
+// socket.
 func TestOneListens(t *testing.T) {
 	path := socketPath(t)
 	for range 20 {
@@ -257,8 +258,8 @@ func TestPathsThatAreNone(t *testing.T) {
 	l.Close()
 }
 
-// Another user can't connect. If somebody made the socket writable for everybody, the other user is turned away, and
-// the log names them.
+// Another user can't connect. If the socket is writable for everybody, the server rejects another user, and the log
+// names that user.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -323,7 +324,7 @@ func TestImpostor(t *testing.T) {
 	// The kernel records the listening user when listen is called.
 	heard := make(chan error)
 	go func() {
-		// From here on this thread runs as another user. It ends with its goroutine.
+		// From here on, this thread runs as another user. The thread ends together with its goroutine.
 		runtime.LockOSThread()
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
 			heard <- errno

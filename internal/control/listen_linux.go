@@ -41,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// bind creates the file with the mode of the socket. So other users can't connect at any time, and the process's
-	// umask need not change.
+	// bind creates the file with the mode of the socket. Therefore other users can't connect at any time, and the
+	// process's umask need not change.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -65,8 +65,9 @@ func Listen(path string) (*Listener, error) {
 }
 
 // checkPath checks the length of the path, and that other users can't replace files in the directory: they could put
-// their own socket at the path. It makes the directory if only the directory itself is missing: a volume of Kubernetes
-// that lives as long as its pod is a directory that everybody can write to, so the socket needs a directory in it.
+// their own socket at the path. checkPath makes the directory if its parent exists. Making the directory is useful in
+// Kubernetes: everybody can write to a volume that lives as long as its pod, so the socket needs a directory inside
+// that volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -111,7 +112,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	}
 }
 
-// removeDead removes a socket that nobody listens on.
+// removeDead removes a socket on which no process listens.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,8 +135,8 @@ func removeDead(path string) error {
 	return fmt.Errorf("%w on %s, or the socket belongs to somebody else (%w); choose another path", ErrLive, path, err)
 }
 
-// Accept waits for a connection. If too many connections have no request yet, it closes the one that has been silent
-// for longest.
+// Accept waits for a connection. If too many connections have sent no request yet, Accept closes the connection that
+// has been silent for longest.
 func (l *Listener) Accept() (net.Conn, error) {
 	u, err := l.AcceptUnix()
 	if err != nil {
@@ -155,8 +156,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// idlest returns the oldest connection that has sent nothing. If all have sent something, it returns the oldest
-// connection.
+// idlest returns the oldest connection that has sent nothing. If all connections have sent data, the function returns
+// the oldest connection.
 func (l *Listener) idlest() *conn {
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*conn); c.silent() {
@@ -196,7 +197,7 @@ func (c *conn) silent() bool {
 	return failed != nil || err != nil || unread == 0
 }
 
-// asked marks that the request has arrived, so that Accept does not close the connection.
+// asked records that a request has arrived on the connection, so that Accept does not close it.
 func (c *conn) asked() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()

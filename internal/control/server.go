@@ -17,7 +17,7 @@ import (
 
 // Server runs tasks for connected clients.
 type Server struct {
-	// Do runs a task for a user of this machine, and writes its output to c.Out. It returns nil on success.
+	// Do runs a task for a user of this machine, and writes its output to c.Out. Do returns nil on success.
 	Do      func(ctx context.Context, uid int, c Call) *Failure
 	Version string
 	Log     *slog.Logger
@@ -129,8 +129,8 @@ func (s *steady) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patient reads from a client as long as the client keeps sending. Between two reads no deadline is set: if it passed,
-// the client would seem to have disconnected.
+// patient reads from a client as long as the client keeps sending. Between two reads, no deadline is set. If a deadline
+// passed there, the client would seem to have disconnected.
 type patient struct {
 	r  io.Reader
 	rc *http.ResponseController

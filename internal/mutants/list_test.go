@@ -4,7 +4,7 @@ package mutants
 
 import "slices"
 
-// The campaigns with which most mutants are tried.
+// The test campaigns that are run on most mutants.
 var (
 	crashPoints = inWorkflow("^TestCrashPoints$")
 	crashImages = inWorkflow("^TestCrashImages$")

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// The mutants are built only without the race detector, because trying them again with it would show nothing new.
+// The mutants are built only without the race detector, because a second run with the race detector would show nothing
+// new.
 
 // mutant is one way to break the product.
 type mutant struct {
@@ -40,8 +41,8 @@ func (c campaign) String() string {
 	return strings.Join(append(slices.Clone(c.env), fmt.Sprintf("go test %s -run '%s'", c.pkg, c.run)), " ")
 }
 
-// TestMutants runs the campaigns on each broken variant, and prints which campaign noticed it. COUNTERSIGN_MUTANTS
-// selects the variants: first (the five that matter most), all, or the name of one.
+// TestMutants runs the campaigns on each broken variant, and prints which campaign noticed the fault.
+// COUNTERSIGN_MUTANTS selects the variants: first (the five that matter most), all, or the name of one.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {

@@ -2,7 +2,7 @@
 // displayed error, or to the last output of a process. The errors of libraries quote input, such as a form, an address
 // or a header. Therefore all text passes through this package last.
 //
-// It removes secrets that this process registered, and text that has the format of a known kind of secret.
+// The package removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
 
 import (
@@ -57,7 +57,7 @@ var known atomic.Pointer[[]string]
 // shortest is the minimum length of a registered secret, because removing shorter values would remove ordinary words.
 const shortest = 6
 
-// Secrets registers secrets. From then on, they are removed from all text.
+// Secrets registers secrets. From then on, the secrets are removed from all text.
 func Secrets(values ...string) {
 	for {
 		before := known.Load()
@@ -107,7 +107,8 @@ func Environ(environ []string) {
 // maxFile is the maximum size in bytes of a file with a secret.
 const maxFile = 64 << 10
 
-// file registers the content of a file. It ignores a file that can't be read, because whoever uses it says so.
+// file registers the content of a file. The function ignores a file that can't be read, because the code that uses the
+// file reports the error.
 func file(path string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 		return
@@ -131,7 +132,7 @@ func Text(s string) string {
 	return s
 }
 
-// Error returns the text of an error without secrets; empty for nil.
+// Error returns the text of an error without secrets. If err is nil, the text is empty.
 func Error(err error) string {
 	if err == nil {
 		return ""
@@ -139,7 +140,7 @@ func Error(err error) string {
 	return Text(err.Error())
 }
 
-// Writer returns a writer that removes secrets and writes the rest to w. It checks each write separately: loggers
+// Writer returns a writer that removes secrets and writes the rest to w. Writer checks each write separately: loggers
 // write one line at a time.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 

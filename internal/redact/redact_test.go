@@ -69,7 +69,7 @@ func TestSecretInFile(t *testing.T) {
 	}
 }
 
-// A logger writes no secrets, whether they are in a message, text, error, group or struct. This includes an error of
+// A logger writes no secrets, whether they are in a message, text, error, group or struct. An example is an error of
 // net/http that quotes an address.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer

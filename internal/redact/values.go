@@ -14,8 +14,8 @@ import (
 	"unicode/utf16"
 )
 
-// Values are secrets that are sent to one server, and that must not appear in its answers, in whatever form the server
-// writes them as text. Encodings of a whole text, such as base64, are not recognized.
+// Values holds secrets that are sent to one server. The secrets must not appear in the server's answers, in any textual
+// form. Encodings of a whole text, such as base64, are not recognized.
 type Values struct {
 	written []string         // the longest first
 	escaped []*regexp.Regexp // patterns that also match the values escaped as in JSON and URLs
@@ -58,7 +58,7 @@ func (v *Values) add(s string) {
 	}
 }
 
-// maxEscaped is the maximum length of a value that is searched for in escaped form.
+// maxEscaped is a length in bytes. Longer values are not searched for in escaped form.
 const maxEscaped = 8 << 10
 
 // percent escapes everything except letters and digits, as some servers do.
@@ -74,7 +74,7 @@ func percent(s string) string {
 	return b.String()
 }
 
-// controls are JSON's short escapes for control characters.
+// controls holds JSON's short escapes for control characters.
 var controls = map[rune]string{'\n': "n", '\r': "r", '\t': "t", '\b': "b", '\f': "f"}
 
 // escapes matches a text in which any characters may be escaped as in JSON, in JSON within a JSON string, or in a
@@ -131,8 +131,8 @@ func (v Values) Longest() int {
 	return len(v.written[0])
 }
 
-// secretHeaders are parts of the names of headers whose values are secret, even if the policy file contains these
-// values.
+// secretHeaders lists parts of header names. The values of headers with these parts are secret, even if the policy file
+// contains these values.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
 // Header reports whether a header with this name holds a secret.

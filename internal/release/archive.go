@@ -23,7 +23,7 @@ type entry struct {
 	mode int64
 }
 
-// texts are the files that every archive has.
+// texts lists the text files in every archive.
 func (r *release) texts() []entry {
 	return []entry{
 		{"LICENSE", filepath.Join(r.dir, "LICENSE"), 0o644},
@@ -66,7 +66,7 @@ func (r *release) archives() error {
 	return nil
 }
 
-// tarred writes files as .tar.gz. The same files give the same bytes.
+// tarred writes files as .tar.gz. The same files always give the same bytes.
 func tarred(out io.Writer, folder string, files []entry, at time.Time) error {
 	zw := gzip.NewWriter(out) // without a name and a time
 	tw := tar.NewWriter(zw)

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// programs are the programs of the product.
+// programs lists the programs of the product.
 var programs = []string{"countersign", "countersign-hook"}
 
-// built are the programs for one platform.
+// built has the programs for one platform.
 type built struct {
 	platform
 	files []string // in the order of programs
 }
 
-// build builds the programs: static, without the paths of this machine, and without the tables of the debugger. A panic
-// still says functions and lines.
+// build builds the programs. The programs are static, and have no paths of this machine and no tables for a debugger. A
+// panic still shows functions and lines.
 func (r *release) build(targets []platform) error {
 	for _, p := range targets {
 		b := built{platform: p}
@@ -59,8 +59,8 @@ func (r *release) own(program int) (string, error) {
 // module is a Go module in the programs.
 type module struct{ path, version, sum string }
 
-// readModules reads from the programs which modules are in them. It is the union: some modules are needed on some
-// platforms only.
+// readModules reads the lists of modules from the programs, and returns the union of these lists. Some modules are
+// needed only on some platforms.
 func (r *release) readModules() error {
 	for _, b := range r.built {
 		for _, file := range b.files {
@@ -82,13 +82,13 @@ func (r *release) readModules() error {
 	return nil
 }
 
-// described is what the program writes about itself for packages.
+// described has the texts for packages that the program itself writes.
 type described struct {
 	manual      []string // manual pages
 	completions []string // of bash, zsh and fish
 }
 
-// describe runs the program: it says its version, and writes the manual pages and the shells' completions.
+// describe runs the program to get its version, its manual pages and the completions for shells.
 func (r *release) describe() error {
 	for i, program := range programs {
 		file, err := r.own(i)
@@ -126,7 +126,7 @@ func (r *release) describe() error {
 	return nil
 }
 
-// askVersion compares what the program says of itself with the source.
+// askVersion runs the program with version, and compares the printed version with the source.
 func (r *release) askVersion(file string) error {
 	said, err := command("", file, "version", "--json")
 	if err != nil {

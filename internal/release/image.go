@@ -28,9 +28,9 @@ const (
 	imageUser    = "65532:65532" // not root; the number is that of "nonroot" in other images from scratch
 )
 
-// image writes the container image for Linux as an OCI layout in a .tar, which podman, docker, skopeo and crane read.
-// The image is made from nothing: the program, Mozilla's root certificates, and the directories that it needs. The
-// program has the time zones in itself.
+// image writes the container image for Linux as an OCI layout in a .tar file. podman, docker, skopeo and crane can read
+// such a file. The image has no base image. The image has only the program, Mozilla's root certificates, and the
+// directories that the program needs. The time zones are part of the program.
 func (r *release) image() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range r.built {
@@ -43,7 +43,8 @@ func (r *release) image() error {
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}}})
 	}
-	// The layout names one image, which is an index of the platforms: so tools choose the platform by themselves.
+	// The layout names one image, which is an index of the platforms. Therefore tools choose the platform by
+	// themselves.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add: index, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": "countersign:" + strings.TrimPrefix(r.version, "v")}},
 	})
@@ -96,7 +97,7 @@ func (r *release) config(b built, img v1.Image) *v1.ConfigFile {
 	return c
 }
 
-// root returns the image's files as .tar.
+// root returns the files of the image as a .tar file.
 func (r *release) root(b built) ([]byte, error) {
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)
@@ -146,8 +147,8 @@ func (r *release) root(b built) ([]byte, error) {
 	return out.Bytes(), tw.Close()
 }
 
-// roots returns Mozilla's root certificates as PEM, from the module that Go's authors keep up to date. It leaves out
-// roots that are trusted under conditions only, because a PEM file can't say these.
+// roots returns Mozilla's root certificates as PEM, from the module that Go's authors keep up to date. The function
+// leaves out roots that are trusted only under conditions, because a PEM file can't express such conditions.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -159,7 +160,7 @@ func roots() []byte {
 	return out.Bytes()
 }
 
-// tarLayout writes the folder of an OCI layout as .tar.
+// tarLayout writes the folder of an OCI layout as a .tar file.
 func (r *release) tarLayout(dir string) error {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

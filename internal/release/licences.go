@@ -18,10 +18,11 @@ type licensed struct {
 	text []byte   // the files, whole
 }
 
-// licenceFile matches the names of files that have a licence, or what a licence wants to be passed on.
+// licenceFile matches the names of files that contain a licence, or a notice that a licence requires to be passed on.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// licenceTexts recognise licences by sentences that only they have. The order matters: the first match of a file counts.
+// licenceTexts recognises each licence by sentences that occur only in that licence. The order matters, because the
+// first match in a file counts.
 var licenceTexts = []struct {
 	id       string
 	contains []string
@@ -37,7 +38,8 @@ var licenceTexts = []struct {
 	{"Unlicense", []string{"This is free and unencumbered software released into the public domain"}},
 }
 
-// compatible are the licences under which a module may be in a program that is published under Countersign's licence.
+// compatible lists the accepted licences of modules. These licences must be compatible with Countersign's own licence,
+// because the modules are in its programs.
 var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense"}
 
 // spdx returns the licence of a file; "" if it is not recognised.
@@ -123,7 +125,7 @@ func licenceOf(m module, dir string) (licensed, error) {
 	return l, nil
 }
 
-// notices is the file that passes on the licences of what is in the programs.
+// notices is the file with the licences of all modules in the programs.
 func (r *release) notices() string { return filepath.Join(r.work, "THIRD-PARTY-LICENSES.txt") }
 
 // licences writes the licences of all modules into one file.

@@ -1,8 +1,8 @@
-// Command release makes everything that is published of one commit: programs, archives, packages, a container image, a
-// software bill of materials, and the checksums of all these. It needs git and Go, and no network except for Go modules.
-// Two runs on the same commit write the same bytes.
+// Command release makes all files that are published for one commit: programs, archives, packages, a container image, a
+// software bill of materials, and a list of checksums. The command needs git, Go, and network access for Go modules
+// only. Two runs on the same commit write the same bytes.
 //
-// It is a module of its own, so that what it needs is no requirement of the product.
+// The command is a module of its own, so that the product does not depend on the modules that only the release needs.
 //
 //	source.go    the commit that is released, and its version
 //	build.go     the programs, for each platform
@@ -39,7 +39,7 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }
 
-// platforms are what is published.
+// platforms lists the platforms for which programs are published.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
 
 // run makes a release of HEAD.
@@ -80,7 +80,7 @@ func run(out, version string, short bool) error {
 	return nil
 }
 
-// release is a release that is being made.
+// release is the state of a release while it is made.
 type release struct {
 	source
 	out      string // what is published

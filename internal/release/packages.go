@@ -11,7 +11,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // the format .rpm
 )
 
-// packages writes .deb and .rpm for Linux.
+// packages writes the .deb and .rpm packages for Linux.
 func (r *release) packages() error {
 	for _, b := range r.built {
 		if b.os != "linux" {

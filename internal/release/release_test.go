@@ -28,7 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// scratch is the folder of all tests. It is removed at the end.
+// scratch is a folder that all tests share. scratch is removed at the end.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// released makes the short release of HEAD, once for all tests.
+// released makes the short form of a release of HEAD, once for all tests.
 var released = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(scratch, "first")
 	return out, run(out, "", true)
@@ -58,7 +58,7 @@ func published(t *testing.T) string {
 	return dir
 }
 
-// one returns the published file whose name ends in a text.
+// one returns the published file whose name has a suffix.
 func one(t *testing.T, end string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(published(t), "*"+end))
@@ -68,8 +68,8 @@ func one(t *testing.T, end string) string {
 	return found[0]
 }
 
-// TestReproducible makes the release a second time, from another clone: every file has the same bytes. It also checks
-// the list of checksums.
+// TestReproducible makes the release a second time, from another clone. Every file must have the same bytes. The test
+// also checks the list of checksums.
 func TestReproducible(t *testing.T) {
 	first, second := published(t), filepath.Join(scratch, "second")
 	if err := run(second, "", true); err != nil {
@@ -105,7 +105,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The bill of materials is valid, and has every module of the program with its licence.
+// The software bill of materials is valid. The bill has every module of the program with the module's licence.
 func TestBill(t *testing.T) {
 	f, err := os.Open(one(t, "sbom.cdx.json"))
 	if err != nil {
@@ -146,7 +146,7 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// A version must be semantic, and CHANGELOG.md must have it.
+// A version must be a semantic version, and CHANGELOG.md must have an entry for it.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte("# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-11-26\n"), 0o600); err != nil {
@@ -170,7 +170,7 @@ func unpackDeb(t *testing.T) string {
 	return root
 }
 
-// need skips a test on a machine that lacks a program, and fails it with CI=true.
+// need skips the test on a machine that lacks a program. With CI=true, need fails the test instead.
 func need(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
@@ -182,10 +182,11 @@ func need(t *testing.T, program string) {
 	t.Skipf("not tried without %s", program)
 }
 
-// mostExposed is the highest exposure of the unit that systemd-analyze security may find, from 0 to 10.
+// mostExposed is the limit for the exposure level that systemd-analyze security finds for the unit, from 0 to 10.
 const mostExposed = 1.5
 
-// TestUnit has systemd examine the unit in the unpacked package, with what it needs of a system.
+// TestUnit lets systemd-analyze examine the unit in the unpacked package. The test adds the parts of a system that the
+// unit needs.
 func TestUnit(t *testing.T) {
 	need(t, "systemd-analyze")
 	root := unpackDeb(t)
@@ -222,7 +223,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestRPM looks at what the .rpm says of itself: the format's magic number, and the name.
+// TestRPM checks the header of the .rpm: the format's magic number and the package's name.
 func TestRPM(t *testing.T) {
 	content, err := os.ReadFile(one(t, ".rpm"))
 	if err != nil {
@@ -233,8 +234,8 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-// TestPackageRuns starts the unit's program in the unpacked .deb, with the settings and the secrets as the unit gives
-// them.
+// TestPackageRuns starts the unit's program in the unpacked .deb. The program gets its settings and secrets in the same
+// way as from the unit.
 func TestPackageRuns(t *testing.T) {
 	root := unpackDeb(t)
 	settings, err := os.ReadFile(filepath.Join(root, "etc/countersign/environment"))
@@ -250,8 +251,8 @@ func TestPackageRuns(t *testing.T) {
 	runsIn(t, root, env)
 }
 
-// TestImage checks the image's layout, unpacks it, and starts its program there: not as root, with a root directory that
-// is read-only.
+// TestImage checks the image's layout, unpacks the image, and starts its program. The program does not run as root, and
+// its root directory is read-only.
 func TestImage(t *testing.T) {
 	dir := t.TempDir()
 	untar(t, one(t, "oci.tar"), filepath.Join(dir, "layout"))
@@ -348,15 +349,15 @@ func extract(t *testing.T, r *tar.Reader, dir string) {
 	}
 }
 
-// policy is as small as a policy can be.
+// policy is the smallest valid policy.
 const policy = `version: 1
 tools: {search_orders: {risk: low}}
 approvers: {lead: {title: Lead, members: [U0002, U0003], max_risk: critical, can_approve: ["*"]}}
 agents: {support: {channels: ["#support"], prompt: Help., tools: [search_orders]}}
 `
 
-// runsIn starts the program of an unpacked system there, with a read-only root directory and as a user that is not
-// root, and asks it with countersign health. Slack is the local workspace of the same program.
+// runsIn starts the program inside an unpacked system. The root directory is read-only, and the user is not root. Then
+// runsIn runs countersign health. The program's own local workspace stands in for Slack.
 func runsIn(t *testing.T, root string, env []string) {
 	t.Helper()
 	need(t, "unshare")
@@ -401,7 +402,7 @@ func runsIn(t *testing.T, root string, env []string) {
 	}
 }
 
-// started is a program that runs.
+// started is a running program.
 type started struct {
 	t     *testing.T
 	said  chan string
@@ -409,7 +410,7 @@ type started struct {
 	ended chan error
 }
 
-// patience is how long a test waits for what must come, on a busy machine.
+// patience is how long a test waits for an expected event, even on a busy machine.
 const patience = time.Minute
 
 func start(t *testing.T, cmd *exec.Cmd) *started {
@@ -435,7 +436,8 @@ func start(t *testing.T, cmd *exec.Cmd) *started {
 	return s
 }
 
-// says waits for a line that matches, and returns the expression's group. It also looks at earlier lines.
+// says waits for a line that matches a regular expression, and returns the expression's group. The function also checks
+// earlier lines.
 func (s *started) says(pattern string) string {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)

@@ -10,8 +10,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes the software bill of materials in CycloneDX's JSON: every module in the programs, with its licences and
-// the hash that go.sum has.
+// bill writes the software bill of materials in the JSON format of CycloneDX. The function lists every module in the
+// programs, with the module's licences and its hash from go.sum.
 func (r *release) bill() error {
 	bom := cyclonedx.NewBOM()
 	bom.SerialNumber = "urn:uuid:" + uuidOf(r.version+" "+r.commit)
@@ -50,7 +50,7 @@ func (r *release) bill() error {
 	return f.Close()
 }
 
-// uuidOf derives a UUID from a text, so that the same release has the same one.
+// uuidOf derives a UUID from a text, so that the same release always has the same UUID.
 func uuidOf(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: custom

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// source is the commit that is released, in a clone of its own: files that are not committed can't get into a release.
+// source is the commit that is released. source is in a clone of its own, so that files that are not committed can't
+// get into a release.
 type source struct {
 	dir     string
 	commit  string
-	date    time.Time // of the commit; everything that is made bears it
+	date    time.Time // time of the commit; all published files have this time
 	version string    // with v
 	given   bool      // the version is not what Go derives from the repository
 }
 
-// semantic matches a version that may be released.
+// semantic matches a semantic version that may be released.
 var semantic = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 
 // checkOut clones HEAD into a folder.
@@ -56,7 +57,7 @@ func checkOut(root, dir, version string) (source, error) {
 	return s, s.mayRelease()
 }
 
-// mayRelease checks the form of the version, and that CHANGELOG.md has it.
+// mayRelease checks that the version is valid, and that CHANGELOG.md has an entry for the version.
 func (s source) mayRelease() error {
 	if !semantic.MatchString(s.version) {
 		return fmt.Errorf("%q is not a semantic version such as v1.2.3", s.version)

@@ -8,7 +8,7 @@ import (
 )
 
 // RequireProgram returns the path of a program that a test needs. If the program is missing, the test fails in CI (CI
-// is set). Elsewhere the test is skipped, with one line that says what was not tested and how to install the program.
+// is set). Elsewhere the test is skipped. One line then says what was not tested, and how to install the program.
 func RequireProgram(t testing.TB, program, untried, install string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)

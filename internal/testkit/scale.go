@@ -2,11 +2,12 @@ package testkit
 
 import "time"
 
-// Patience is how long a test waits for one step. It is long, because a step may take many seconds on a busy machine;
-// only a step that fails takes longer.
+// Patience is how long a test waits for one step. Patience is long, because a step may take many seconds on a busy
+// machine. A test waits that long only if a step fails.
 const Patience = time.Minute
 
-// Scale returns a quarter of n under the race detector, where tests are several times slower, and n otherwise.
+// Scale returns n, or a quarter of n under the race detector, because the race detector makes tests several times
+// slower.
 func Scale(n int) int {
 	if RaceEnabled {
 		return max(1, n/4)

@@ -18,8 +18,8 @@ const (
 
 // TempInMemory makes t.TempDir return directories in memory. Stores commit there in the same way as on a disk, but
 // faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has too little
-// space, if TMPDIR is set, or if a COUNTERSIGN_ variable selects a long campaign, because its figures must include the
-// disk.
+// space, if TMPDIR is set, or if a COUNTERSIGN_ variable selects a long campaign. The figures of a long campaign must
+// include the disk.
 func TempInMemory() (remove func()) {
 	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
 	var room unix.Statfs_t
@@ -53,7 +53,8 @@ func TempInMemory() (remove func()) {
 	}
 }
 
-// lockDir locks a directory until the file is closed or the process ends. It fails if another process holds the lock.
+// lockDir locks a directory until the file is closed or the process ends. If another process holds the lock, lockDir
+// fails.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

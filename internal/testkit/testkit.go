@@ -1,6 +1,6 @@
-// Package testkit holds helpers of the long tests, for their size and their source of randomness. Plain go test runs a
-// short version of each. Environment variables select the long version, or repeat a failed run; docs/campaigns.md lists
-// the variables.
+// Package testkit has functions for the long tests: they set the size of a test and its random source. Plain go test
+// runs a short version of each. Environment variables select the long version, or repeat a failed run;
+// docs/campaigns.md lists the variables.
 package testkit
 
 import (
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Tests use the same garbage collection setting as serve.
+// Tests use the same setting for garbage collection as countersign serve.
 func init() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -23,8 +23,9 @@ func init() {
 // long is set once a test runs in its long form.
 var long atomic.Bool
 
-// RunAtOnce sets how many parallel tests of a package run at the same time, unless the flag -parallel does. It is for
-// packages whose tests mostly wait, for processes, browsers and databases. TestMain calls it before the tests run.
+// RunAtOnce sets how many parallel tests of a package run at the same time. The flag -parallel takes precedence.
+// RunAtOnce is for packages whose tests mostly wait for processes, browsers or databases. TestMain calls it before the
+// tests run.
 func RunAtOnce(n int) {
 	flag.Parse()
 	given := false
@@ -36,8 +37,8 @@ func RunAtOnce(n int) {
 	}
 }
 
-// Size returns the size of a campaign: the value of the environment variable, or otherwise the size that fits plain
-// go test.
+// Size returns the size of a campaign. This is the value of the environment variable or, if the variable is not set,
+// the size for plain go test.
 func Size(t testing.TB, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -55,8 +56,8 @@ func Size(t testing.TB, variable string, otherwise int) int {
 // SeedVariable is the environment variable that repeats a campaign.
 const SeedVariable = "COUNTERSIGN_SEED"
 
-// Seed returns the seed of a campaign. The short form always uses the same seed. The long form, selected by Size,
-// uses a new one each time, unless COUNTERSIGN_SEED sets it. Seed logs it, so that a failed run can be repeated.
+// Seed returns the seed of a campaign. The short form always uses the same seed. The long form, selected by Size, uses
+// a new seed each time, unless COUNTERSIGN_SEED sets one. Seed logs the seed, so that a failed run can be repeated.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -74,7 +75,7 @@ func Seed(t testing.TB) uint64 {
 }
 
 // Stride returns the distance between the points at which a crash test stops the process. The long form, selected by
-// COUNTERSIGN_CRASHES, stops it at every point.
+// COUNTERSIGN_CRASHES, stops the process at every point.
 func Stride() int {
 	switch {
 	case os.Getenv("COUNTERSIGN_CRASHES") != "":

@@ -7,8 +7,8 @@ import (
 
 var transition = regexp.MustCompile(`^countersign/approvers/workflow\.\(\*[A-Z]\w*\)\.([A-Z]\w*)$`)
 
-// CallingTransition returns the name of the workflow's transition on the call stack, such as "Claim"; empty if there
-// is none. Test stores use it to name their transactions.
+// CallingTransition returns the name of the workflow's transition on the call stack, such as "Claim". If there is no
+// transition on the call stack, the name is empty. Test stores use the name for their transactions.
 func CallingTransition() string {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

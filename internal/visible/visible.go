@@ -108,7 +108,7 @@ func Hidden(r, prev, next rune) bool {
 	return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' '
 }
 
-// blankLetters are letters, marks and symbols without visible shape.
+// blankLetters lists letters, marks and symbols without a visible shape.
 var blankLetters = map[rune]bool{
 	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
 }

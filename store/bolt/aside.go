@@ -63,8 +63,8 @@ func (t *tx) undecodable(in bucket, id string) bool {
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
 }
 
-// leaveIndex removes a record's rows from an index. It searches the whole index, because the record's header, which
-// lists the rows, can't be read.
+// leaveIndex removes a record's rows from an index. leaveIndex searches the whole index, because the list of the rows
+// is in the record's header, and the header can't be read.
 func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	var keys [][]byte
 	for k, v := range t.rows.sound(index, nil, nil) {
@@ -83,13 +83,14 @@ func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	return names, nil
 }
 
-// belongs maps a record bucket to the index whose keys begin with the id of the record's owner.
+// belongs maps a bucket of records to an index. The keys of that index begin with the id of the record's owner.
 var belongs = map[bucket]bucket{
 	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
 	elicitations: elicitationExecution, outboxMessages: outboxRef,
 }
 
-// indexesOf maps each record bucket to its index buckets. reads maps it to a function that reads one of its records.
+// indexesOf maps each bucket of records to its index buckets. reads maps each bucket of records to a function that
+// reads one of the records.
 var indexesOf, reads = map[bucket][]bucket{}, map[bucket]func(*rows, string) error{}
 
 func registerTable[T any](t *table[T]) {

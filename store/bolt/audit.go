@@ -38,7 +38,7 @@ func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
 	return head, err
 }
 
-// head returns a chain's last record; zero if the chain does not exist.
+// head returns a chain's last record. If the chain does not exist, the record is zero.
 func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	what := recordID{audit, chain}
 	if k, ok := t.rows.known[what]; ok {
@@ -62,8 +62,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// headOfJournal returns what the journal holds of a chain's damaged last record. That is enough to append the next
-// record. Verification reports the damage.
+// If a chain's last record is damaged, headOfJournal returns the part of the record that the journal holds. This part
+// is enough to append the next record. Verification reports the damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
 	for _, v := range t.rows.asStored(auditJournal, nil) {
@@ -74,7 +74,8 @@ func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord,
 	return approvers.AuditRecord{}, damaged
 }
 
-// recordOf reads a record with its stored hash. It does not check the hash against the bytes; verification does.
+// recordOf reads a record with its stored hash. recordOf does not check the hash against the bytes. Verification makes
+// that check.
 func recordOf(k, v []byte) (approvers.AuditRecord, error) {
 	x := auditRow(k, v)
 	if x.Lost() {

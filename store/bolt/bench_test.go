@@ -17,11 +17,11 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. They run both alternately
-// within one run, so that a noisy machine slows both. They report the decisions per second of each, the ratio of the
-// two, and the ratio of processor time (raw bbolt's to the store's), which a busy machine hardly changes. A decision is
-// the transaction of a click: the request is put, a timer is cleared or set, an audit record with its payload is
-// appended, and the card's outbox message is put.
+// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Within one run, both sides
+// alternate, so that a noisy machine slows both. The benchmarks report the decisions per second of each side, the ratio
+// of the two rates, and the ratio of processor time (raw bbolt's to the store's). A busy machine hardly changes the
+// ratio of processor time. A decision is the transaction of a click: the request is put, a timer is cleared or set, an
+// audit record with its payload is appended, and the card's outbox message is put.
 
 const benchRequests = 1024
 
@@ -146,14 +146,15 @@ func propose(tx store.Tx, id, message string, now time.Time) error {
 	)
 }
 
-// clicks is a store of requests that people decide on. Requests with different numbers may be decided concurrently.
+// clicks is a store with requests, which people decide by clicks. Requests with different numbers may be decided
+// concurrently.
 type clicks struct {
 	*Store
 	read bool
 	last []decided // by request
 }
 
-// decided is the state of a request as last written.
+// decided holds the last written state of a request.
 type decided struct {
 	request approvers.Request
 	message store.OutboxMessage
@@ -258,7 +259,8 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 	return all
 }
 
-// again returns the rows that a repeated click writes. They differ, because the audit grows with every click.
+// again returns the rows that a repeated click writes. The rows differ from the rows of the first click, because the
+// audit grows with every click.
 func again(puts []rawPut, round int) []rawPut {
 	puts = slices.Clone(puts)
 	for i, p := range puts {

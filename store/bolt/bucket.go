@@ -2,7 +2,7 @@ package bolt
 
 import "fmt"
 
-// bucket numbers the buckets. The numbers are part of record headers, so they never change.
+// bucket is the number of a bucket. The numbers are part of record headers, so the numbers never change.
 type bucket byte
 
 const (
@@ -49,7 +49,7 @@ const (
 	bucketEnd
 )
 
-// bucketNames holds the name of each bucket; empty: removed.
+// bucketNames holds the name of each bucket. A removed bucket has an empty name.
 var bucketNames = [bucketEnd]string{
 	conversations:      "conversations",
 	conversationPlace:  "conversation_place",

@@ -16,8 +16,8 @@ import (
 // maxFaults limits the number of faults that one check reports.
 const maxFaults = 20
 
-// Check verifies bbolt's pages, every audit chain with its payloads, and that records and index rows agree. Writers
-// wait only while the pages are verified.
+// Check verifies the pages of bbolt, and every audit chain with its payloads. Check also verifies that records and
+// index rows agree. Writers wait only while the pages are verified.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages makes sure that every page can be read, and then runs bbolt's own check. bbolt's check panics at an
-// unreadable page, in its own goroutine, where nobody can recover the panic. It also needs the list of free pages.
-// Writers change that list, so checkPages holds the write lock.
+// checkPages makes sure that every page can be read, and then runs bbolt's own check. At an unreadable page, bbolt's
+// check panics in its own goroutine, so the panic can't be recovered. bbolt's check also needs the list of free pages.
+// Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// get reads a row. nil: the row does not exist, or it is damaged; damage is reported separately.
+// get reads a row. If the row does not exist or is damaged, get returns nil. Damage is reported separately.
 func (c *checker) get(in bucket, key []byte) []byte {
 	v, _ := c.rows.fetch(in, key)
 	return v
@@ -121,7 +121,7 @@ func (c *checker) outcome() error {
 	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
 }
 
-// policy verifies that the policy in force can be read and is not empty.
+// policy verifies that the policy in force can be read, and that it is not empty.
 func (c *checker) policy() {
 	s, err := settingTable.read(c.rows, policyKey)
 	if err != nil {

@@ -56,7 +56,7 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered passes the first row of a bucket to fn, which may change the bucket. It does so in a separate store, and
+// tampered passes the first row of a bucket to fn, which may change the bucket. tampered works on a separate store, and
 // returns the findings of the check.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
@@ -72,10 +72,11 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets whose rows no other row depends on, so that the check can't notice a missing row.
+// holdsNothingElse lists the buckets whose rows no other row depends on. The check can't notice a missing row in such a
+// bucket.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
-// The check finds a missing row, a superfluous row and a changed row in every bucket in which they can be noticed.
+// The check finds a missing, a superfluous and a changed row in every bucket where the check can notice such a row.
 func TestCheckFindsTampering(t *testing.T) {
 	for in := range allBuckets {
 		if in == setAside {
@@ -99,7 +100,7 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// A change that leaves valid JSON is found if a hash or an index contradicts it.
+// A change that leaves valid JSON is found if a hash or an index contradicts the change.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket
@@ -170,7 +171,7 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// If the end of an audit chain is missing, its payload and the journal reveal that.
+// If the end of an audit chain is missing, the payload of the missing record and the journal reveal that.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))

@@ -18,8 +18,8 @@ const checksumSize = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. It changes if a row
-// is moved to another key or bucket.
+// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. The checksum changes
+// if a row is moved to another key or bucket.
 func checksum(in bucket, key, value []byte) uint32 {
 	head := [5]byte{byte(in)}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(key)))
@@ -42,13 +42,13 @@ func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	return stored[:n:n], binary.BigEndian.Uint32(stored[n:]) == checksum(in, key, stored[:n])
 }
 
-// schemaSum returns the checksum of the schema version. It is stored once rows have checksums, and detects a damaged
-// version number.
+// schemaSum returns the checksum of the schema version. A store whose rows have checksums also has this sum. The sum
+// detects a damaged version number.
 func schemaSum(version int) []byte {
 	return withChecksum(0, schemaKey, []byte(strconv.Itoa(version)))
 }
 
-// putSchema writes the current version, after all rows have their checksum.
+// putSchema writes the current schema version. putSchema is called after all rows have their checksum.
 func putSchema(root *bbolt.Bucket) error {
 	if err := root.Put(sumKey, schemaSum(schema)); err != nil {
 		return err
@@ -80,7 +80,7 @@ var recordBuckets = map[bucket]bool{
 	grants: true, absences: true,
 }
 
-// shownKey returns a key in readable form: text as it is, everything else in Go syntax.
+// shownKey returns a key in readable form. A key that is text stays as it is, and any other key is in Go syntax.
 func shownKey(key []byte) string {
 	if !utf8.Valid(key) {
 		return fmt.Sprintf("%x", key)

@@ -16,23 +16,23 @@ import (
 	"countersign/store"
 )
 
-// Usage is the size of a store's file, and the part of it that is free for new rows. The file never shrinks by
+// Usage is the size of a store's file, and the size of the part that is free for new rows. The file never shrinks by
 // itself.
 type Usage struct {
 	Size, Free int64 // in bytes
 }
 
-// compactSuffix is part of the name of a compacted copy until it replaces the store.
+// compactSuffix is part of the name of a compacted copy, until the copy replaces the store.
 const compactSuffix = ".compacted-"
 
-// compactRoom is the number of bytes of rows that one transaction copies: bbolt keeps the changes of a transaction in
-// memory.
+// compactRoom is the number of bytes of rows that one transaction copies. The number is limited because bbolt keeps the
+// changes of a transaction in memory.
 const compactRoom = 16 << 20
 
-// Compact rewrites a store without the free space of its file, and replaces the file. No process may have it open. The
-// new file has the same mode, owner and rows; Compact compares all rows. The old file stays until the new one is
-// complete and durable, even if the process is killed. If the new file would not be smaller, nothing changes. If worth
-// is not nil, Compact calls it first; an error from worth cancels the operation.
+// Compact rewrites a store without the free space of its file, and replaces the file. No process may have the store
+// open. The new file has the same mode, owner and rows. Compact compares all rows of the two files. The old file stays
+// until the new file is complete and durable, even if the process is killed. If the new file would not be smaller,
+// nothing changes. If worth is not nil, Compact calls worth first. An error from worth cancels the operation.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
 	if err != nil {
@@ -94,7 +94,7 @@ func compactSentence(path string, err error) error {
 	return sentence(path, err)
 }
 
-// removeCompacted removes copies left by a killed process. Only the holder of the store creates them.
+// removeCompacted removes copies left by a killed process. Only the holder of the store creates such copies.
 func removeCompacted(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -139,7 +139,7 @@ func compactInto(ctx context.Context, path string, from *bbolt.DB) (err error) {
 	})
 }
 
-// copyBuckets copies every bucket of a store, in transactions that each fit in memory.
+// copyBuckets copies every bucket of a store. Each of its transactions fits in memory.
 func copyBuckets(ctx context.Context, to *bbolt.DB, old *bbolt.Tx) error {
 	return old.ForEach(func(name []byte, from *bbolt.Bucket) error {
 		c := from.Cursor()

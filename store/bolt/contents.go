@@ -62,7 +62,7 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// tablePart copies guarded records: by id, or in the order of creation.
+// tablePart copies guarded records, in the order of their ids or of their creation.
 func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
 	return partBuckets{part, []bucket{t.in}, func(r *rows, fn func(store.Row) error) error {
 		type one struct {
@@ -106,7 +106,7 @@ func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
 	}, func(x *tx, row store.Row) error { return t.putCopy(x.rows, row.Record) }}
 }
 
-// putCopy writes a new record as it was in another store, with its version.
+// putCopy writes a new record exactly as it was in another store, with the same version.
 func (t *table[T]) putCopy(r *rows, js []byte) error {
 	var rec T
 	if err := record.Decode(js, &rec); err != nil {
@@ -153,7 +153,8 @@ func recordPart[T any](part store.Part, in bucket, key func(*T) []byte) partBuck
 
 var settingPart = tablePart(store.PartSettings, settingTable, false)
 
-// eachSetting calls fn with every setting, except those that hold the policy in force: the policy is a separate part.
+// eachSetting calls fn with every setting, except the settings that hold the policy in force. In a copy, the policy is
+// a separate part.
 func eachSetting(r *rows, fn func(store.Row) error) error {
 	return settingPart.each(r, func(row store.Row) error {
 		var s store.Setting
@@ -319,7 +320,7 @@ func newFilling(s *Store, from store.Mark) *filling {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copyingKey is in the root bucket of an incomplete copy, and has its mark.
+// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the mark of the copy.
 var copyingKey = []byte("copying")
 
 // Put writes a row. One transaction writes many rows.
@@ -379,8 +380,9 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 const fillSuffix = ".copying"
 
 // Fill makes a new store at a path and calls fill to write its rows. The file appears at the path only when the store
-// is complete, checked and durable. If that does not happen, what was written stays beside the path, and the next Fill
-// of the path continues it; with anew, it begins again. Fill never replaces an existing file; it returns fs.ErrExist.
+// is complete, checked and durable. If Fill is interrupted, the incomplete file stays beside the path, and the next
+// Fill of the same path continues the file. With anew, the next Fill begins again. Fill never replaces an existing
+// file. If there is a file at the path, Fill returns fs.ErrExist.
 func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -427,7 +429,7 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 	return errors.Join(removeIfThere(temp), syncDir(filepath.Dir(path)))
 }
 
-// begun opens an incomplete copy, or begins one.
+// begun opens an incomplete copy, or begins a new copy.
 func begun(temp string, anew bool) (*filling, error) {
 	release, err := hold(temp) // another process may be filling it
 	if err == nil {
@@ -451,7 +453,7 @@ func begun(temp string, anew bool) (*filling, error) {
 	return newFilling(s, store.Mark{}), nil
 }
 
-// left opens an incomplete copy; nil: the file is none, or damaged.
+// left opens an incomplete copy. If the file is not an incomplete copy, or is damaged, left returns nil.
 func left(temp string) (*filling, error) {
 	s, err := Open(temp, Options{AsIs: true, incomplete: true})
 	switch {

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// Each bucket is copied, is derived from other buckets, or is never read.
+// Each bucket is copied, or is derived from other buckets, or is never read.
 func TestEveryBucketIsCopied(t *testing.T) {
 	known := map[bucket]bool{setAside: true}
 	for _, p := range parts {
@@ -27,7 +27,8 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// A file left by a killed process is continued if it is a part of a copy, and replaced otherwise. A copy in progress is not disturbed.
+// If a killed process left a part of a copy, the next copy continues this file. Any other file that was left is
+// replaced. A copy in progress is not disturbed.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")

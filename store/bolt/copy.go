@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue. w must not block:
-// until Copy returns, freed space is not reused, and the file can't be mapped again.
+// Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue during the copy. w
+// must not block. Until Copy returns, freed space is not reused, and the file can't be mapped again.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err
@@ -39,7 +39,8 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until writes until its context ends. It keeps the error of a failed write, because bbolt keeps only the error's text.
+// until is a writer that fails once its context has ended. The writer keeps the error of a failed write, because bbolt
+// keeps only the error's text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

@@ -44,7 +44,7 @@ func put(t *testing.T, s store.Store, key string, n int) {
 	}
 }
 
-// number reads what put wrote; "" if there is nothing.
+// number reads the number that put wrote. If there is no number, it returns "".
 func number(t *testing.T, s store.Store, key string) (n string) {
 	t.Helper()
 	err := s.View(t.Context(), func(r store.Reader) error {
@@ -61,7 +61,8 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly receives a copy. It calls between before each piece, so that a test can write to the store during the copy.
+// slowly receives a copy. The writer calls the function between before each piece, so that a test can write to the
+// store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -72,7 +73,7 @@ func (s *slowly) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// A copy is a snapshot of the store, however much is written during the copy, and it passes the check.
+// A copy is a snapshot of the store, even if many rows are written during the copy. The copy passes the check.
 func TestCopy(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, filepath.Join(dir, "store.db"))
@@ -233,7 +234,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment, the store at the path can be opened: it is the old one or the new one.
+// At every moment, the store at the path can be opened, and it is the old store or the new store.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()
@@ -261,7 +262,7 @@ func TestReplaceUnderEyes(t *testing.T) {
 	wg.Wait()
 }
 
-// A process that had the file open when another file replaced it does not continue with the old file.
+// If another file replaces the file that a process has open, the process does not continue with the old file.
 func TestOpenWhileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// A counter has two rows: one by key, for sums, and one by time, for pruning.
+// A counter has two rows. The row by key serves sums, and the row by time serves pruning.
 
 func counterKey(key string, at []byte, id string) []byte {
 	return text(append(text(nil, key), at...), id)
@@ -19,7 +19,7 @@ func counterTimeKey(at []byte, key, id string) []byte {
 	return text(text(append([]byte(nil), at...), key), id)
 }
 
-// cutCounter splits a key of counters. at is in the encoding of the key.
+// cutCounter splits a key of counters. at keeps the encoding that it has in the key.
 func cutCounter(k []byte) (key string, at []byte, id string, ok bool) {
 	key, rest, ok := cutText(k)
 	if !ok || len(rest) < 8 {

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store: first under a temporary name, then under its own. It does not replace a file that appeared
-// there meanwhile.
+// create makes a new store, first under a temporary name, and then under its own name. If a file with that name has
+// appeared in the meantime, create does not replace it.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
@@ -54,7 +54,7 @@ func fill(path string, opts Options) error {
 	return errors.Join(err, db.Close())
 }
 
-// publish renames the file without ever replacing another one.
+// publish renames the file, and never replaces another file.
 func publish(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -66,7 +66,7 @@ func publish(temp, path string) error {
 	return os.Rename(temp, path) // the file system has no hard links
 }
 
-// syncDir makes a new name in a directory durable.
+// syncDir makes the new name of a file in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// cursor iterates over the rows of a bucket and skips removed ones.
+// cursor iterates over the rows of a bucket, and skips removed rows.
 type cursor struct {
 	*rows
 	in bucket

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// damageEnv sets how many bytes are flipped, and how many pages torn, as "FLIPS PAGES [SEED]".
+// damageEnv sets how many bytes are flipped, and how many pages are torn, as "FLIPS PAGES [SEED]".
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
 // damageCampaign returns the size of the campaign.
@@ -39,7 +39,7 @@ func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	return flips, pages, seed
 }
 
-// wreck damages one byte or one page of a file. It returns a description of the damage.
+// wreck damages one byte or one page of a file. The function returns a description of the damage.
 func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	if !page {
@@ -96,7 +96,7 @@ func dump(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// wreckable returns a store with rows in every bucket: some on pages of their own, some on shared pages.
+// wreckable returns a store with rows in every bucket. Some buckets have pages of their own, and some share pages.
 func wreckable(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "whole.db")
@@ -167,8 +167,8 @@ func lastPage(t *testing.T, path string) uint64 {
 	return m.pages
 }
 
-// However a file is damaged: opening it does not panic, every changed row is reported, and a repaired store is complete
-// and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" is the long form.
+// For every kind of damage to a file, opening the file does not panic, and every changed row is reported. A repaired
+// store is complete, and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

@@ -59,7 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows that start with a prefix, at most as many as may still be deleted.
+// some returns rows that start with a prefix. The function returns at most as many rows as the eraser may still delete.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {
@@ -77,8 +77,8 @@ func (e *eraser) scanned(in bucket, prefix []byte) error {
 	return e.rows.removeAll(in, keys, values)
 }
 
-// eraseIndexed deletes the records that an index lists under a prefix. The records that belong to one of them are
-// deleted before it.
+// eraseIndexed deletes the records that an index lists under a prefix. The records that belong to a record are deleted
+// before that record.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
 	_, ids := e.some(index, prefix)
 	for _, id := range ids {

@@ -17,9 +17,9 @@ import (
 	"countersign/store"
 )
 
-// examination checks a file's pages without bbolt, because bbolt does not validate them. It verifies the position of
-// each element on its page, the order of the keys, the checksum of every row, and that every page is either used once
-// or free. It detects every changed bit that has an effect.
+// examination checks a file's pages without bbolt, because bbolt does not validate pages. examination verifies the
+// position of each element on its page, the order of the keys, the checksum of every row, and that every page is either
+// used once or free. An examination detects every changed bit that has an effect.
 type examination struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -57,7 +57,7 @@ const (
 	pageOfFreelist
 )
 
-// pageFault is a fault in the pages of one bucket, or of the whole file if the bucket is zero.
+// pageFault is a fault in the pages of one bucket. If the bucket is zero, the fault concerns the whole file.
 type pageFault struct {
 	in  bucket
 	why string
@@ -72,8 +72,8 @@ const (
 	rowDamaged          // its checksum does not match
 )
 
-// mark returns the value with which a damaged row stays in its place: the value's checksum is inverted, so that reads
-// fail and the next examination recognizes it.
+// mark returns the value with which a damaged row stays in its place. The checksum of the value is inverted, so that
+// reads fail, and the next examination recognizes the damaged row.
 func mark(in bucket, key, stored []byte) []byte {
 	value := stored[:max(0, len(stored)-checksumSize)]
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
@@ -107,7 +107,7 @@ const (
 	magicNumber  = 0xED0CDAED
 )
 
-// readMeta reads a meta page; ok is false for one that is damaged.
+// readMeta reads a meta page. If the page is damaged, ok is false.
 func readMeta(page []byte) (m meta, ok bool) {
 	n := func(at int) uint64 { return binary.LittleEndian.Uint64(page[at:]) }
 	sum := fnv.New64a()
@@ -119,7 +119,7 @@ func readMeta(page []byte) (m meta, ok bool) {
 }
 
 // metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently falls back to
-// the older one, which undoes the last commit: a call that was recorded as started would run again.
+// the older page, and so undoes the last commit. A call that was recorded as started would then run again.
 func metas(file io.ReaderAt, pageSize int) (meta, error) {
 	var both [2]meta
 	page := make([]byte, metaEnd)
@@ -142,8 +142,7 @@ func (x *examination) fault(in bucket, format string, args ...any) {
 	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
 }
 
-// all examines everything. It returns an error if a page that lists the buckets is damaged, because that can't be
-// repaired.
+// all examines everything. A damaged page in the list of buckets can't be repaired. In that case, all returns an error.
 func (x *examination) all() error {
 	if x.meta.pages > math.MaxInt32*8 {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
@@ -304,8 +303,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length in bytes; 0 means as many whole pages as
-// needed.
+// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the length is as many
+// whole pages as needed.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
@@ -369,8 +368,8 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	return nil
 }
 
-// faultOnce records a fault of a page, unless a fault was already recorded since. since is the earlier number of
-// faults.
+// faultOnce records a fault of a page, unless a fault was already recorded since. since is the number of faults at an
+// earlier moment.
 func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
 	if len(x.faults) == since {
 		x.fault(in, format, args...)
@@ -383,7 +382,7 @@ const (
 	manyFreePages = 0xFFFF
 )
 
-// free verifies that no used page is in the list of free pages: such a page would be overwritten.
+// free verifies that no used page is in the list of free pages. A used page in this list would be overwritten.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
 		return // the file has no such list

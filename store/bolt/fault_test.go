@@ -93,7 +93,7 @@ func has(t *testing.T, s *bolt.Store, id string) bool {
 	return err == nil
 }
 
-// A full disk only makes writes fail; they succeed when there is space again.
+// On a full disk, only writes fail. When there is space again, writes succeed again.
 func TestFullDisk(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -132,8 +132,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// After a failed sync the contents of the disk are unknown: the store stops, and a new store continues with what it
-// finds.
+// After a failed sync, the contents of the disk are unknown. The store stops, and a new store continues with the actual
+// contents.
 func TestSyncThatFails(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -204,7 +204,7 @@ func TestUnderStrace(t *testing.T) {
 }
 
 // A sync of data, or of the meta page, fails with EIO. If the meta page's sync fails, bbolt returns an error, although
-// the transaction is there when the file is opened again. That is why such an error says that the outcome is unknown.
+// the transaction is there when the file is opened again. For this reason, the error says that the outcome is unknown.
 // In both cases, all acknowledged writes are in the file, and nothing is written after the failure.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)

@@ -12,7 +12,8 @@ import (
 func isFull(err error) bool { return errors.Is(err, store.ErrFull) }
 
 // cleanlyFull reports whether a commit failed only for lack of disk space: a write failed, no sync failed, and the file
-// does not contain the transaction. After a failed sync the contents of the disk are unknown, whatever the error says.
+// does not contain the transaction. After a failed sync, the contents of the disk are unknown, even if the error
+// mentions only disk space.
 func (w *writer) cleanlyFull(err error, id int) bool {
 	var refused *fs.PathError
 	if !errors.As(err, &refused) || (!errors.Is(refused.Err, syscall.ENOSPC) && !errors.Is(refused.Err, syscall.EDQUOT)) {

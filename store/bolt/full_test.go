@@ -18,7 +18,8 @@ import (
 	"countersign/store"
 )
 
-// One closure needs more space than the disk has. The closures that would have shared its commit are still committed.
+// One closure needs more space than the disk has. The other closures, which would have shared the commit, are still
+// committed.
 func TestFullDiskForOne(t *testing.T) {
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +57,8 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// A closure that failed by itself also gets the error of a failed commit, because it may have read writes of earlier
-// closures that are now lost.
+// A closure that failed by itself also gets the error of a failed commit. The reason is that the closure may have read
+// writes of earlier closures, and these writes are now lost.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

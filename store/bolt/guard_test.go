@@ -88,7 +88,7 @@ func fillPages(t *testing.T, path string) {
 	}
 }
 
-// A panic that the damage did not cause is not caught.
+// Guard does not catch a panic that has another cause than damage.
 func TestGuardIsForTheFileOnly(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "mine" {
@@ -99,8 +99,8 @@ func TestGuardIsForTheFileOnly(t *testing.T) {
 	t.Error("the panic was taken for a damaged file")
 }
 
-// If the file is emptied while the store is open, reading the number of its last transaction does not crash the
-// process.
+// The file is emptied while the store is open. Reading the number of the file's last transaction then does not crash
+// the process.
 func TestStandsOfEmptiedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := Open(path, Options{})

@@ -17,8 +17,9 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. It detects when the file is no longer at its path, and
-// when another program has written to it. The check takes about five microseconds and runs before every commit.
+// identity identifies the file that a store was opened from. identity detects when the file is no longer at its path,
+// and when another program has written to the file. The check takes about five microseconds and runs before every
+// commit.
 type identity struct {
 	path   string
 	opened fs.FileInfo
@@ -39,7 +40,7 @@ type identity struct {
 // modulo 2.
 type metaPage [80]byte
 
-// txid returns the transaction that wrote the page.
+// txid returns the number of the transaction that wrote the page.
 func (m metaPage) txid() uint64 { return binary.NativeEndian.Uint64(m[64:]) }
 
 // identify records the identity of a database that was just opened.
@@ -95,7 +96,7 @@ func (id *identity) atPath() error {
 	return id.letBack()
 }
 
-// letBack checks whether a file that is back at its path may be written to.
+// letBack checks whether writes may continue to a file that is back at its path.
 func (id *identity) letBack() error {
 	if !id.away.Load() {
 		return nil
@@ -109,8 +110,9 @@ func (id *identity) letBack() error {
 	return nil
 }
 
-// OnReturn registers a function that is called before the first write to a file that is back at its path, because
-// another process may have used a copy meanwhile. If fn fails, writes stay refused. fn may read the store.
+// OnReturn registers a function that is called before the first write to a file that is back at its path. The function
+// is needed because another process may have used a copy of the file in the meantime. If fn fails, writes stay refused.
+// fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {
@@ -123,8 +125,8 @@ func (id *identity) moved(how string) error {
 		"countersign backup FILE%s. Then stop this process, move FILE to %s, and start the bot again", store.ErrMoved, id.path, how, from, id.path)
 }
 
-// whole returns an error if the file was truncated. Each transaction calls whole first: reading a missing part of the
-// mapped file would cause a fault, while bbolt holds locks that every other transaction needs.
+// whole returns an error if the file was truncated. Each transaction calls whole first. Reading a missing part of the
+// mapped file would cause a fault, and bbolt would then hold locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()
@@ -137,8 +139,8 @@ func (id *identity) whole() error {
 	return nil
 }
 
-// untouched returns an error if another program has written to the file: the first two pages are then not as this
-// process left them.
+// untouched returns an error if the first two pages of the file are not as this process left them. Another program has
+// then written to the file.
 func (id *identity) untouched() error {
 	if err := id.whole(); err != nil {
 		return err
@@ -156,7 +158,7 @@ func (id *identity) untouched() error {
 	return nil
 }
 
-// unread returns the error for a failed check of the file itself.
+// unread returns the error for the case that the check of the file could not be made.
 func (id *identity) unread(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return store.ErrClosed
@@ -169,8 +171,8 @@ func (id *identity) overwritten(how string) error {
 		"Put a backup in its place", store.ErrDamaged, id.path, how)
 }
 
-// committed records the first two pages after a commit. It returns an error if another program wrote to the file during
-// the commit.
+// committed records the first two pages after a commit. The function returns an error if another program wrote to the
+// file during the commit.
 func (id *identity) committed(tx int) error {
 	now, err := id.read()
 	if err != nil {
@@ -191,8 +193,9 @@ func (id *identity) committed(tx int) error {
 
 func (id *identity) close() error { return id.file.Close() }
 
-// InPlace checks that the file at the store's path is the open one, and that only this process has written to it. It
-// returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to the file.
+// InPlace checks that the file at the store's path is the open one, and that only this process has written to it.
+// InPlace returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to
+// the file.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err
@@ -204,7 +207,8 @@ func (s *Store) InPlace() error {
 	return s.writer.inPlace()
 }
 
-// Holds reports whether the file at a path is the file that the store has open, even if that file was moved there.
+// Holds reports whether the file at a path is the file that the store has open. The file may have been moved to this
+// path.
 func (s *Store) Holds(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && os.SameFile(info, s.identity.opened)

@@ -75,7 +75,8 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// A file that was moved away and is back is written to only after the function given to OnReturn agrees.
+// If the file was moved away and is back, the store writes to the file only after the function given to OnReturn
+// agrees.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has continued")
@@ -108,7 +109,7 @@ func TestMovedAndNotLetBack(t *testing.T) {
 	}
 }
 
-// While the file is not at its path, nothing is written, and everything can be read and copied. When it is back,
+// While the file is not at its path, nothing is written, but all rows can be read and copied. When the file is back,
 // writing continues.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -23,11 +23,12 @@ import (
 
 // The benchmarks do a whole job: a gated call is parked, decided and run, and its result is recorded and read. Each
 // step is done by a new workflow that knows only an id. For comparison, hand-written code over bbolt does the same job
-// (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go). All three alternate
-// within one run, so that a noisy machine slows all of them. docs/figures.md describes each benchmark.
+// (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go). The workflow, the
+// hand-written code and bbolt alternate within one run, so that a noisy machine slows all three. docs/figures.md
+// describes each benchmark.
 
-// The rates of the best comparable system (see ADR 8) on this job, in jobs per second: one job at a time, and 64
-// concurrently.
+// The rates of the best comparable system (see ADR 8) on this job, in jobs per second. The first rate is for one job at
+// a time, the second rate for 64 concurrent jobs.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -90,7 +91,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 }
 
-// crowd does n things, with a number of concurrent workers.
+// crowd calls a function for each of n numbers, with a number of concurrent workers.
 func crowd(b testing.TB, workers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -192,8 +193,8 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked makes people ask for n things, each in its own thread, and begins the model's work on each. It returns the
-// turns.
+// asked makes people send n messages, each in its own thread, and begins the model's work on each message. The function
+// returns the turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told
@@ -220,7 +221,7 @@ func (o *benchFixture) asked(n int) []string {
 	return turns
 }
 
-// job does a whole job. Its steps share only the turn's id.
+// job does a whole job. The steps of a job share only the turn's id.
 func (o *benchFixture) job(turn string) error {
 	return errors.Join(
 		o.part(func(wf *workflow.Workflow) error { return o.park(wf, turn) }),

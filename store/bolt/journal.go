@@ -15,7 +15,7 @@ import (
 // auditHeader is the length of the leaf and the hash before a record's bytes.
 const auditHeader = 8 + len(approvers.Sum{})
 
-// auditKey reads a key of audit and audit_payloads; ok is false for an invalid key.
+// auditKey reads a key of the buckets audit and audit_payloads. If the key is invalid, ok is false.
 func auditKey(k []byte) (chain string, seq uint64, ok bool) {
 	chain, rest, ok := cutText(k)
 	if !ok || chain == "" || len(rest) != 8 {
@@ -24,7 +24,7 @@ func auditKey(k []byte) (chain string, seq uint64, ok bool) {
 	return chain, binary.BigEndian.Uint64(rest), true
 }
 
-// auditRow reads a row of audit. Unreadable parts stay zero, which matches no record.
+// auditRow reads a row of the bucket audit. Unreadable parts stay zero, so the result matches no record.
 func auditRow(k, v []byte) (x approvers.AuditRow) {
 	x.Chain, x.Seq, _ = auditKey(k)
 	x.Record = []byte{}
@@ -92,7 +92,7 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	return nil
 }
 
-// journal appends the entry of a record.
+// journal appends the entry of a record to the journal.
 func (r *rows) journal(chain string, seq uint64, sum approvers.Sum) (leaf uint64, err error) {
 	if r.leaves == 0 {
 		switch k, v := r.end(auditJournal); {
@@ -123,7 +123,7 @@ func leafOf(k []byte) uint64 {
 	return binary.BigEndian.Uint64(k)
 }
 
-// entryOf reads a row of the journal. Unreadable parts stay zero, which matches no record.
+// entryOf reads a row of the journal. Unreadable parts stay zero, so the result matches no record.
 func entryOf(k, v []byte) approvers.JournalEntry {
 	e := approvers.JournalEntry{Leaf: leafOf(k)}
 	chain, rest, ok := cutText(v)
@@ -149,7 +149,7 @@ func (t reader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error
 	return out, nil
 }
 
-// headOf reads a row of audit_heads: the size and the signed note.
+// headOf reads a row of the bucket audit_heads, which has the size and the signed note.
 func headOf(k, v []byte) store.Head {
 	h := store.Head{Number: leafOf(k)}
 	if len(v) >= 8 {

@@ -32,7 +32,8 @@ func text(k []byte, s string) []byte {
 	return append(k, 0, 1)
 }
 
-// cutText reads a text part from the front of a key; ok is false if text would not have written it.
+// cutText reads a text part from the front of a key. If the function text would not have written this part, ok is
+// false.
 func cutText(k []byte) (s string, rest []byte, ok bool) {
 	var b strings.Builder
 	for i := 0; i+1 < len(k); i++ {
@@ -85,5 +86,6 @@ func keyable(what, s string) error {
 	return nil
 }
 
-// maxKeyPart keeps a key of several fully escaped parts below bbolt's limit.
+// maxKeyPart is the maximum length of a part of a key. The limit keeps a key of several fully escaped parts below
+// bbolt's limit.
 const maxKeyPart = bbolt.MaxKeySize / 16

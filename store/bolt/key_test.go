@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys sort like their parts, and no part can be confused with the next.
+// Keys sort in the order of their parts, and no part can be confused with the next part.
 func TestKeysSortLikeTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 2, 'a', 'b', 0xff, 0x10ffff}), 0, 4, -1)
@@ -37,8 +37,8 @@ func TestKeysSortLikeTheirParts(t *testing.T) {
 	})
 }
 
-// A damaged key is accepted only if the encoder could have written it. Otherwise a reader that continues after the key
-// could get back to an earlier key.
+// A damaged key is accepted only if the encoder could have written it. If another damaged key were accepted, a reader
+// that continues after this key could get back to an earlier key.
 func TestDamagedKeysAreNotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := number(text(nil, rapid.SampledFrom([]string{"req_1", "a\x00b", "é"}).Draw(t, "name")), 7)
@@ -61,7 +61,7 @@ func TestMomentsSort(t *testing.T) {
 	}
 }
 
-// A header can be read back, and any other header is refused without a panic.
+// A header that was written can be read back. Any other bytes are refused as a header, without a panic.
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(header{version: 3, birth: 1 << 40, index: []row{{outboxRef, []byte("key")}, {outboxSlackMessage, nil}}}.append(nil))

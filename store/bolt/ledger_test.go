@@ -12,8 +12,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger does the minimum for a gated call, by hand over bbolt: one row for each call, in one bucket, as JSON. It makes
-// three commits: for parking the call, for its decision and the start of its run, and for its result.
+// ledger does the minimum for a gated call, by hand over bbolt. ledger writes one row for each call, in one bucket, as
+// JSON. ledger makes three commits. The first commit parks the call. The second commit has the decision and the start
+// of the run. The third commit has the result.
 type ledger struct {
 	*testing.B
 	path   string

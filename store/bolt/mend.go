@@ -21,7 +21,8 @@ import (
 )
 
 // mostAtOpen is the largest file that is examined before use. Examining a file takes about one second per GiB if the
-// file is in the page cache. A larger file is examined while it is in use, and at the next start if damage was found.
+// file is in the page cache. A larger file is examined while the file is in use. If damage is found, the file is
+// examined again at the next start.
 const mostAtOpen = 256 << 20
 
 // looked is the result of examining a file.
@@ -87,8 +88,8 @@ func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	return found, err
 }
 
-// examineKey is set in the root bucket of a large store if damage was found while it was in use: the next start
-// examines the file.
+// examineKey is set in the root bucket of a large store if damage was found while the store was in use. The next start
+// then examines the file.
 var examineKey = []byte("examine")
 
 // salvaged is a row as found in the damaged file.
@@ -97,9 +98,9 @@ type salvaged struct {
 	state  rowState
 }
 
-// salvage builds a valid store from what can be read of a damaged one. Indexes, the times of timers and the journal are
-// rebuilt from other buckets with the same data. A lost or damaged record leaves a mark under its key, so that reading
-// it fails.
+// salvage builds a valid store from the readable rows of a damaged store. Indexes, the times of timers and the journal
+// are rebuilt from other buckets that have the same data. A lost or damaged record leaves a mark under its key, so that
+// reading the record fails.
 type salvage struct {
 	rows   map[bucket]map[string]salvaged
 	set    map[bucket]map[string][]byte // rows of the new file, with checksums
@@ -182,7 +183,7 @@ func (s *salvage) strays(x *examination) (added int) {
 	return added
 }
 
-// value returns the value of a sound row, without its checksum; nil if there is no such row.
+// value returns the value of a sound row, without its checksum. If there is no such row, value returns nil.
 func (s *salvage) value(in bucket, k string) []byte {
 	row, there := s.rows[in][k]
 	if !there || row.state != rowSound {
@@ -217,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark for a missing or damaged row, under the key that other rows refer to.
+// lost writes a mark for a missing or damaged row. The key of the mark is the key that other rows refer to.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -231,7 +232,7 @@ func (s *salvage) lost(in bucket, k string) {
 	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
 }
 
-// mended records that rows of a bucket were rebuilt.
+// mended notes that rows of a bucket were rebuilt.
 func (s *salvage) mended(in bucket, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Why: why, Mended: true})
 }
@@ -273,13 +274,13 @@ func (s *salvage) put(faults []pageFault) {
 	}
 }
 
-// derived are the buckets whose rows can all be rebuilt from other buckets, or whose keys are named in other buckets.
+// derived lists the buckets whose rows can all be rebuilt from other buckets, or whose keys are named in other buckets.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
 }
 
-// isIndex are the index buckets of records.
+// isIndex has the index buckets of records.
 var isIndex = map[bucket]bool{}
 
 // afterFault describes what happened to the rows of a bucket with a damaged page.
@@ -333,7 +334,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 	}
 }
 
-// aside moves a row with a damaged key to the bucket set_aside, which nothing reads.
+// aside moves a row with a damaged key to the bucket set_aside. The program never reads this bucket.
 func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
@@ -443,7 +444,7 @@ func (s *salvage) files() {
 	}
 }
 
-// messages marks missing messages: a gap in a conversation's numbers shows that one is missing.
+// messages marks missing messages. A gap in the numbers of a conversation's messages shows that a message is missing.
 func (s *salvage) messages() {
 	s.sound(conversations, func(id string, v []byte) {
 		var c store.Conversation
@@ -459,8 +460,8 @@ func (s *salvage) messages() {
 	})
 }
 
-// history rebuilds the journal from the records, and marks records that are missing but named by the journal. Pruned
-// chains have no rows.
+// history rebuilds the journal from the records. The function marks a record that is missing, but that the journal
+// names. Pruned chains have no rows.
 func (s *salvage) history() {
 	s.misplaced()
 	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain
@@ -503,7 +504,7 @@ func (s *salvage) history() {
 }
 
 // misplaced restores intact audit records whose keys are damaged. A record contains its own position, and the journal
-// confirms it.
+// confirms the position.
 func (s *salvage) misplaced() {
 	for k, row := range s.rows[audit] {
 		if row.state != rowDamaged || len(row.stored) < checksumSize {
@@ -540,7 +541,8 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest deals with the remaining damaged rows. A row whose key can be right stays in its place; any other is set aside.
+// rest deals with the remaining damaged rows. A row whose key can be right stays in its place. Any other row is set
+// aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)
@@ -610,7 +612,7 @@ func (s *salvage) names(in bucket) func(k []byte) bool {
 	}
 }
 
-// write writes the new file and replaces the damaged one, which is kept beside it.
+// write writes the new file, and replaces the damaged file. The damaged file is kept beside the new file.
 func (s *salvage) write(db *bbolt.DB, path string, opts Options, x *examination) (kept string, err error) {
 	if err := removeLeft(path); err != nil {
 		return "", err
@@ -644,7 +646,7 @@ func (s *salvage) write(db *bbolt.DB, path string, opts Options, x *examination)
 // mendSuffix is part of the name of a file that is being rebuilt.
 const mendSuffix = ".mended-"
 
-// fillIn writes all rows, in transactions that each fit in memory.
+// fillIn writes all rows. Each of its transactions fits in memory.
 func (s *salvage) fillIn(db *bbolt.DB, x *examination) error {
 	left := map[bucket][]string{}
 	for in := range allBuckets {

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old builds a store's file as an older version of the layout wrote it. It shares no constants with the code: names,
-// bucket numbers and JSON are written out.
+// old builds a store's file as an older version of the layout wrote it. The test shares no constants with the code.
+// Names, bucket numbers and JSON are written out here.
 type old struct {
 	*testing.T
 	path    string
@@ -21,7 +21,7 @@ type old struct {
 	tx      *bbolt.Tx
 }
 
-// oldBuckets are the buckets of each version.
+// oldBuckets lists the buckets of each version.
 var oldBuckets = [...][]string{
 	1: {
 		"conversations", "conversation_place", "messages", "turns", "calls", "call_turn", "requests", "request_open", "executions", "runs", "timers", "timer_ref",
@@ -82,10 +82,10 @@ func (o old) put(in, key, value string) {
 	}
 }
 
-// bare puts a guarded record at version 1 that is in no index.
+// bare puts a guarded record with version 1. The record is in no index.
 func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
-// record puts a guarded record at version 1 with one row in an index bucket, given by its number.
+// record puts a guarded record with version 1, and one row in an index bucket. The bucket is given by its number.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
 		o.Fatal(err)
@@ -94,7 +94,7 @@ func (o old) record(in, id string, js string, index byte, name, key string) {
 	o.put(name, key, id)
 }
 
-// replace changes a text in the only row of a bucket that contains it.
+// replace changes a text in a bucket. Only one row of the bucket contains the text.
 func (o old) replace(in, text, by string) {
 	c := o.tx.Bucket([]byte(in)).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -117,7 +117,7 @@ func (o old) outboxMessage(id, request string) {
 	o.record("surfaces", id, js, 17, "surface_ref", key)
 }
 
-// rendering puts a rendering; said is the part between its hash and its body.
+// rendering puts a rendering. said is the part of its JSON between the hash and the body.
 func (o old) rendering(message string, post byte, said, body string) {
 	o.put("renderings", message+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
 		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, message, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
@@ -140,7 +140,7 @@ func aged(o old) {
 	agedAudit(o)
 }
 
-// agedRecords puts records that version 3 lists in additional indexes, and records that it does not list there.
+// agedRecords puts records for which version 3 has additional index rows, and records for which it has none.
 func agedRecords(o old) {
 	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
 		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
@@ -168,7 +168,7 @@ const (
 	oldPayload = `{"amount":"<49.99>"}`
 )
 
-// agedAudit puts two chains as the program wrote them when the layout had version 2.
+// agedAudit puts two chains in the form in which the program wrote chains when the layout had version 2.
 func agedAudit(o old) {
 	o.put("audit", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"at":"2026-05-04T12:00:00.000001Z","kind":"proposed",`+
 		`"facts":{"tool":"issue_refund","":"","note":"<é>&\u2028\"\\"},`+

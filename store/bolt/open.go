@@ -18,13 +18,13 @@ import (
 	"countersign/store"
 )
 
-// Layout is the version of the file layout that this package reads and writes. Open upgrades older ones.
+// Layout is the version of the file layout that this package reads and writes. Open upgrades older layouts.
 const Layout = 10
 
 const schema = Layout
 
-// checksummed is the first version whose rows have checksums. Upgrading from it, or from a later version, rewrites no
-// rows.
+// checksummed is the first version whose rows have checksums. An upgrade from this version, or from a later one,
+// rewrites no rows.
 const checksummed = 6
 
 // The bucket and key that name the layout.
@@ -57,8 +57,8 @@ const (
 // smallest is the minimum size of a new bbolt file: four pages of 4 KiB.
 const smallest = 16 << 10
 
-// Open opens the store in a file. It creates a missing file, readable only by its owner. A store of an older version of
-// the program is upgraded first; the older version can't open the upgraded store.
+// Open opens the store in a file. If the file is missing, Open creates it, readable only by its owner. A store of an
+// older version of the program is upgraded first; the older version can't open the upgraded store.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -125,7 +125,7 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// sameAs reports whether an open file is the one described by info.
+// sameAs reports whether an open file is the same file as that of info.
 func sameAs(file *os.File, info fs.FileInfo) bool {
 	own, err := file.Stat()
 	return err == nil && os.SameFile(own, info)
@@ -135,8 +135,8 @@ func replacedMeanwhile(path string) error {
 	return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
 }
 
-// open opens an existing file without changing it: bbolt would otherwise write a list of free pages into a foreign
-// file that has none.
+// open opens an existing file without changing it. Otherwise bbolt would write a list of free pages into a foreign file
+// that has no such list.
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
@@ -176,8 +176,8 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	return db, file, err
 }
 
-// cutOff returns an error if a file has fewer pages than its last commit says. It returns nil if the number of pages
-// can't be determined.
+// cutOff returns an error if a file has fewer pages than its last commit says. cutOff returns nil if the number of
+// pages can't be determined.
 func cutOff(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -65,8 +65,8 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 }
 
-// Each row is a file, or a missing file, that can't be opened. Opening it returns the given error and text, and leaves
-// the file unchanged.
+// Each row of the table is a file that can't be opened, or a missing file. Open returns the given error and text, and
+// leaves the file unchanged.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string
@@ -245,7 +245,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("got error %v, want ErrLocked with the path", err)
 	}
-	// The process that failed must not have released the other's lock.
+	// The process that failed to open the store must not have released the lock of the first process.
 	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the third: got error %v, want ErrLocked", err)
 	}
@@ -256,7 +256,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 
 const holdEnv = "COUNTERSIGN_TEST_HOLD"
 
-// TestHold is the other process of TestSecondProcess.
+// TestHold runs as the second process of TestSecondProcess.
 func TestHold(t *testing.T) {
 	path := os.Getenv(holdEnv)
 	if path == "" {
@@ -311,7 +311,8 @@ func TestSecondProcess(t *testing.T) {
 	s.Close()
 }
 
-// Processes that start at the same time on a path without a file create one store, and one of them holds it.
+// Several processes start at the same time on a path without a file. Only one store is created, and only one process
+// holds it.
 func TestCreatingTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	type opened struct {
@@ -344,7 +345,7 @@ func TestCreatingTogether(t *testing.T) {
 	}
 }
 
-// A file that disappears while it is being opened causes an error, not a new empty store.
+// If the file disappears while it is being opened, Open returns an error and does not create an empty store.
 func TestFileThatGoesAway(t *testing.T) {
 	path := made(t)
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -361,7 +362,7 @@ func TestFileThatGoesAway(t *testing.T) {
 	}
 }
 
-// A failed creation leaves nothing behind, and the next one succeeds.
+// A failed creation of a store leaves no file behind, and the next creation succeeds.
 func TestCreationThatFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {

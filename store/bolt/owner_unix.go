@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// sameOwner gives a new file the owner and group of the file it replaces: the user who restores a store may differ
-// from the user who runs the bot.
+// sameOwner gives a new file the owner and group of the file that it replaces, because the user who restores a store
+// may differ from the user who runs the bot.
 func sameOwner(of, file string) error {
 	info, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -26,7 +26,7 @@ func sameOwner(of, file string) error {
 	return os.Chown(file, int(stat.Uid), int(stat.Gid))
 }
 
-// keepOwner gives a file the owner and group of another.
+// keepOwner gives a file the owner and group of another file.
 func keepOwner(of fs.FileInfo, file string) error {
 	want, ok := of.Sys().(*syscall.Stat_t)
 	if !ok {

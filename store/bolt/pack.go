@@ -14,10 +14,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packing says which rows of a bucket are compressed, and how. Rows are much alike and are kept as long as the history,
-// so each is compressed with a dictionary of the texts that they have in common. Only rows that hardly change any more
-// are compressed: messages, renderings and payloads, and other records once they are closed (table.closed). An open record
-// would be compressed again at every change. Records of the history have a code of their own: see shorten.
+// packing says which rows of a bucket are compressed, and how. Rows are much alike, and they are kept as long as the
+// history. Therefore each row is compressed with a dictionary of the texts that many rows contain. Only rows that
+// hardly change any more are compressed: messages, renderings and payloads, and other records once they are closed
+// (table.closed). An open record is not compressed, because that would have to be repeated at every change. Records of
+// the history have a code of their own; see shorten.
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -58,11 +59,11 @@ const (
 	short        = 5 // a record of the history: see shorten
 )
 
-// packFrom is the minimum length in bytes of what is compressed: with less, too little is saved.
+// packFrom is the minimum length in bytes of a value that is compressed. Shorter values would save too little.
 const packFrom = 256
 
 // The dictionaries must never change, because stored rows were compressed with them. Each compressed row names the id
-// of its dictionary, so a better one gets the next id.
+// of its dictionary, so a better dictionary gets the next id.
 var (
 	//go:embed dictionary.txt
 	cardDictionary []byte
@@ -74,8 +75,8 @@ var (
 
 const dictionaryID = 1
 
-// quick takes some 10 µs for a record. thorough takes some 50 µs for a card, and makes it a sixth smaller than quick
-// does. Records are written in most transactions, so thorough is only for longer values.
+// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card, and its result is
+// a sixth smaller than that of quick. Records are written in most transactions, so thorough is only for longer values.
 const thoroughFrom = 1 << 10
 
 var (
@@ -94,7 +95,7 @@ func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	return w
 }
 
-// unpacker and the encoders are made when the program starts, because they have channels.
+// The decoder unpacker and the encoders are made when the program starts, because they have channels.
 var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {
@@ -105,7 +106,8 @@ var unpacker = func() *zstd.Decoder {
 
 var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), cardDictionary) }}
 
-// pack appends to b what is stored for a row's value. It returns false if the value is better stored as it is.
+// pack appends to b the stored form of a row's value. The function returns false if the value should be stored
+// unchanged.
 func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 	if packings[in].rows == noRows || len(value)-keptOf(in, value) < packFrom {
 		return b, false
@@ -133,8 +135,8 @@ func compress(b []byte, in bucket, value []byte) []byte {
 	return with.EncodeAll(rest, append(append(b, mark), value[:kept]...))
 }
 
-// Unpack returns the value of a row, for those that read a file without [Open]: from the row's bucket, and from its bytes
-// without their checksum.
+// Unpack returns the value of a row. Unpack is for code that reads a file without [Open]. The arguments of Unpack are
+// the row's bucket, and the row's bytes without the checksum.
 func Unpack(name string, stored []byte) ([]byte, error) {
 	in := bucket(slices.Index(bucketNames[:], name))
 	if in >= bucketEnd {
@@ -143,7 +145,7 @@ func Unpack(name string, stored []byte) ([]byte, error) {
 	return unpack(in, stored)
 }
 
-// unpack returns a row's value from the stored one.
+// unpack returns a row's value from its stored form.
 func unpack(in bucket, stored []byte) ([]byte, error) {
 	if packings[in].rows == noRows || len(stored) == 0 {
 		return stored, nil
@@ -165,8 +167,9 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 	return stored, nil
 }
 
-// keptOf returns how many bytes at the beginning of a value are not compressed: the leaf and the hash of an audit
-// record, which can't be compressed, and the numbers of a record, which are read of every record at the start.
+// keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, these are its leaf
+// and its hash, which can't be compressed. For any other record, these are its numbers, because the start of the
+// program reads them for every record.
 func keptOf(in bucket, value []byte) int {
 	switch {
 	case in == audit:
@@ -179,7 +182,7 @@ func keptOf(in bucket, value []byte) int {
 	return 0
 }
 
-// numbersOf returns the version and the birth number of a stored record; zero if they can't be read.
+// numbersOf returns the version and the birth number of a stored record. numbersOf returns zeros if they can't be read.
 func numbersOf(stored []byte) (version, birth uint64) {
 	if len(stored) > 0 && stored[0] == packedRecord {
 		stored = stored[1:]
@@ -198,8 +201,8 @@ func unflate(packed []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// valueOf returns the value of a row without checking its checksum. A value that can't be unpacked is returned as it is
-// stored.
+// valueOf returns the value of a row without checking its checksum. A value that can't be unpacked is returned in its
+// stored form.
 func valueOf(in bucket, stored []byte) []byte {
 	n := max(0, len(stored)-checksumSize)
 	value, err := unpack(in, stored[:n:n])
@@ -211,8 +214,8 @@ func valueOf(in bucket, stored []byte) []byte {
 
 var bodyField = []byte(`"body":"`)
 
-// splitBody returns a rendering's record without its text, then a line break and the bytes of the text. It returns nil
-// if joinBody could not restore the record exactly.
+// splitBody returns a rendering's record without its text, then a line break and the bytes of the text. splitBody
+// returns nil if joinBody could not restore the record exactly.
 func splitBody(js []byte) []byte {
 	head, rest, _ := bytes.Cut(js, bodyField)
 	text, tail, _ := bytes.Cut(rest, []byte(`"`))

@@ -24,7 +24,7 @@ import (
 	"countersign/store/record"
 )
 
-// Any value is read as it was written, whether it is compressed or not.
+// Any value is read exactly as it was written, with and without compression.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SampledFrom([]bucket{renderings, auditPayloads, requests, audit, files}).Draw(t, "bucket")
@@ -63,8 +63,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// A card takes less than a fifth of its size in the file. A compressed row that is damaged, or that another program
-// wrote, is reported.
+// In the file, a card takes less than a fifth of its size. A compressed row is reported if it is damaged, or if another
+// program wrote it.
 func TestCardIsPacked(t *testing.T) {
 	s := opened(t)
 	golden, err := os.ReadFile("../../bot/render/testdata/card_pending.json")
@@ -152,7 +152,8 @@ func TestFlate(t *testing.T) {
 	}
 }
 
-// A record is compressed when it is closed. Until then it changes, and would be compressed at every change.
+// A record is compressed only when it is closed. An open record still changes, and would be compressed again at every
+// change.
 func TestClosedRecordsArePacked(t *testing.T) {
 	s := opened(t)
 	r := approvers.Request{ID: "r", State: approvers.Pending, CreatedAt: benchTime, Preview: strings.Repeat("words ", 50)}
@@ -183,7 +184,7 @@ func TestClosedRecordsArePacked(t *testing.T) {
 	}
 }
 
-// A store of an earlier version opens, has its contents, and passes the check.
+// A store of an earlier version can be opened. The store has its old contents, and passes the check.
 func TestEarlierStores(t *testing.T) {
 	for _, version := range []int{5, 6, 7, 9} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { testEarlierStore(t, fmt.Sprintf("testdata/schema%d.db.gz", version)) })

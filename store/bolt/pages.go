@@ -22,8 +22,8 @@ const (
 	maxDepth    = 64   // far deeper than any real file
 )
 
-// walkPages visits all pages that a transaction can reach. It checks that each page lies within the file, is reached
-// once, and holds its elements completely. bbolt does not check any of this, even in its own check.
+// walkPages visits all pages that a transaction can reach. walkPages checks that each page lies within the file, is
+// reached once, and holds its elements completely. bbolt never makes these checks, not even in its own check.
 func walkPages(ctx context.Context, f *os.File, btx *bbolt.Tx) error {
 	w := &pageWalk{ctx: ctx, file: f, size: uint64(btx.DB().Info().PageSize), pages: uint64(btx.Size()) / uint64(btx.DB().Info().PageSize), seen: map[uint64]bool{}}
 	return w.page(uint64(btx.Cursor().Bucket().Root()), 0)

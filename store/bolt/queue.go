@@ -27,7 +27,7 @@ type job struct {
 
 func newQueue() *queue { return &queue{wakeup: make(chan struct{}, 1)} }
 
-// add appends a job. It returns false if the queue was closed.
+// add appends a job. If the queue was closed, add returns false.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *queue) ring() {
 	}
 }
 
-// withdraw removes a job that was not taken yet, and reports whether it was removed.
+// withdraw removes a job that was not taken yet, and reports whether the job was removed.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,8 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take removes and returns the first job; nil if no job waits. It returns false once the queue is closed.
+// take removes and returns the first job. If no job waits, the job is nil. Once the queue is closed, take returns
+// false.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +72,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait waits for a job and removes it; nil if the queue was closed.
+// wait waits for a job, and removes it from the queue. If the queue was closed, wait returns nil.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {
@@ -103,7 +104,7 @@ func (j *job) finish(commit error) {
 	close(j.done)
 }
 
-// outcome waits for a job's outcome. If the context ends first, it withdraws the job.
+// outcome waits for a job's outcome. If the context ends first, the function withdraws the job.
 func (q *queue) outcome(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// rawPut is one row to be written; a nil value deletes it.
+// rawPut is one row to be written. If the value of the row is nil, the row is deleted.
 type rawPut struct {
 	in         []byte
 	key, value []byte
@@ -32,7 +32,8 @@ func putRows(puts []rawPut) func(*bbolt.Tx) error {
 	}
 }
 
-// rawWriter is the writer that one would write by hand: a goroutine that drains a queue of writes into one transaction.
+// rawWriter is a writer as a programmer would write it by hand: a goroutine that drains a queue of writes into one
+// transaction.
 type rawWriter struct {
 	db   *bbolt.DB
 	jobs chan rawJob
@@ -82,7 +83,7 @@ func (w *rawWriter) share(j rawJob) {
 	}
 }
 
-// waiting takes a job from the queue, if one is waiting.
+// waiting takes a job from the queue, if the queue has a job.
 func (w *rawWriter) waiting() []rawJob {
 	for range 2 {
 		select {

@@ -16,15 +16,16 @@ type table[T any] struct {
 	name  string
 	id    func(*T) (id string, version *uint64)
 	index func(r *T, birth uint64) []row // the record's rows in index buckets
-	// indexes are the buckets of those rows; nil: the records have none.
+	// indexes lists the buckets of the index rows. If the records have no index rows, indexes is nil.
 	indexes []bucket
-	// closed reports whether a record will hardly change any more, so that it is worth compressing. nil: never.
+	// closed reports whether a record will hardly change any more. Such a record is worth compressing. If closed is
+	// nil, no record is compressed.
 	closed func(r *T) bool
 }
 
 func (t *table[T]) isClosed(rec *T) bool { return t.closed != nil && t.closed(rec) }
 
-// row is a row of an index bucket. Its value is the record's id.
+// row is a row of an index bucket. The value of an index row is the record's id.
 type row struct {
 	in  bucket
 	key []byte
@@ -51,7 +52,7 @@ func (h header) append(b []byte) []byte {
 
 var errHeader = errors.New("store: a record's header is damaged")
 
-// cutHeader reads a header; rest is the JSON.
+// cutHeader reads a header. rest is the JSON that follows the header.
 func cutHeader(b []byte) (h header, rest []byte, err error) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)
@@ -83,7 +84,7 @@ func cutHeader(b []byte) (h header, rest []byte, err error) {
 	return h, b, err
 }
 
-// has reports whether the record has the row.
+// has reports whether the record has the index row.
 func (h header) has(x row) bool {
 	for _, y := range h.index {
 		if x.in == y.in && bytes.Equal(x.key, y.key) {
@@ -119,7 +120,7 @@ func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 	return *k.record.(*T), nil
 }
 
-// find looks up a record that may not exist. If it returns an error, the error is a *store.DamagedError.
+// find looks up a record that may not exist. If find returns an error, the error is a *store.DamagedError.
 func (t *table[T]) find(r *rows, id string) (k known, err error) {
 	k, ok := r.known[recordID{t.in, id}]
 	if !ok {

@@ -16,9 +16,9 @@ import (
 )
 
 // Replace replaces the store at a path with a copy of another store. No process may have the store at the path open.
-// Replace first passes the copy, as an open store, to prepare; if prepare fails, nothing is replaced. The old store is
-// kept in the same directory under the returned name, which is empty if there was no old store. On file systems with
-// hard links, the path always has a complete store, the old one or the new one.
+// Replace first passes the copy, as an open store, to prepare. If prepare fails, nothing is replaced. The old store is
+// kept in the same directory, under the returned name. If there was no old store, this name is empty. On file systems
+// with hard links, there is always a complete store at the path, either the old store or the new store.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	release, err := hold(path)
 	if err != nil {
@@ -55,10 +55,10 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 	return kept, syncDir(dir)
 }
 
-// copySuffix is part of the name of a copy until it replaces the store.
+// copySuffix is part of the name of a copy, until the copy replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies left by a killed process. It keeps recent ones, which may still be in use.
+// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because they may still be in use.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)

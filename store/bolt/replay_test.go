@@ -55,7 +55,7 @@ type replay struct {
 	jobs  [][][]rawPut // the transactions of each job
 }
 
-// recordJobs does jobs one after the other, and records what they write.
+// recordJobs does jobs one after the other, and records the rows that the jobs write.
 func recordJobs(b testing.TB, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
@@ -72,7 +72,8 @@ func recordJobs(b testing.TB, n int) replay {
 	return out
 }
 
-// The maximum numbers of rows that a whole job puts or deletes, and of its commits. Fewer are better: see ADR 8.
+// The maximum number of rows that a whole job puts or deletes, and the maximum number of its commits. Smaller numbers
+// are better: see ADR 8.
 const (
 	jobRows    = 75
 	jobCommits = 4

@@ -10,12 +10,12 @@ import (
 	"countersign/store"
 )
 
-// rows is one bbolt transaction as seen by the record code: buckets of keys and values, and the undo log of the
-// running closure. Returned slices are valid until the transaction ends and are never written to.
+// rows is one bbolt transaction as the record code sees the transaction: buckets of keys and values, and the undo log
+// of the running closure. Returned slices are valid until the transaction ends, and no code writes to them.
 //
 // A removed row stays in bbolt until just before the commit, and reads skip it. The reason is that bbolt's cursors fail
-// on pages that the same transaction has emptied: Prev and Seek stop there or skip rows, and Last may never return.
-// Only the commit splits and merges pages, so until the commit no page has fewer rows than at the start.
+// on pages that the same transaction has emptied. On such a page, Prev and Seek stop or skip rows, and Last may never
+// return. Only the commit splits and merges pages, so until the commit no page has fewer rows than at the start.
 type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
@@ -37,13 +37,14 @@ type recordID struct {
 	id string
 }
 
-// known is the current state of a record. It saves looking up and decoding the record when a closure reads it again.
+// known is the current state of a record. The stored state saves looking up and decoding the record when a closure
+// reads it again.
 type known struct {
 	row    []byte
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
 }
 
-// change is one row before the closure changed it. old is nil if the row did not exist.
+// change is one row as it was before the closure changed it. old is nil if the row did not exist.
 type change struct {
 	in       bucket
 	key      []byte
@@ -80,8 +81,8 @@ func (r *rows) seeker(in bucket) *cursor {
 	return r.seekers[in]
 }
 
-// get reads a row; nil: there is none. It panics if the row is damaged; Guard and the writer turn the panic into an
-// error.
+// get reads a row. If there is no row, get returns nil. If the row is damaged, get panics. Guard and the writer turn
+// the panic into an error.
 func (r *rows) get(in bucket, key []byte) []byte {
 	v, err := r.fetch(in, key)
 	if err != nil {
@@ -104,8 +105,8 @@ func (r *rows) fetch(in bucket, key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// lookUp returns a row's value as stored in the file. It returns nil and true if damage has flagged the row as a
-// bucket.
+// lookUp returns a row's value as stored in the file. If damage makes the row look like a bucket, lookUp returns nil
+// and true.
 func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	c := r.seeker(in)
 	if c.gone(key) {
@@ -141,7 +142,8 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns a value in the form stored in the file. closed reports whether a record will hardly change any more.
+// stored returns a value in the form in which the file has it. closed says whether the record will hardly change any
+// more.
 func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value
@@ -154,7 +156,7 @@ func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
-// set writes a row. old is the row's current value; every caller has already read it.
+// set writes a row. old is the current value of the row. Every caller has already read this value.
 func (r *rows) set(in bucket, key, old, value []byte) error {
 	return r.setRecord(in, key, old, value, false)
 }
@@ -191,7 +193,8 @@ func (r *rows) remove(in bucket, key, old []byte) error {
 	return nil
 }
 
-// discard deletes a row, even a damaged one, and returns its stored value; nil if the row does not exist.
+// discard deletes a row, even a damaged row, and returns the stored value. If the row does not exist, discard returns
+// nil.
 func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
 	stored, there := r.lookUp(in, key)
 	switch {
@@ -230,7 +233,7 @@ func (r *rows) sweep() error {
 // drop deletes an existing row that was not read yet.
 func (r *rows) drop(in bucket, key []byte) error { return r.remove(in, key, r.get(in, key)) }
 
-// reset assigns another transaction to rows and reuses its memory; nil: no transaction.
+// reset assigns another transaction to rows, and reuses the memory. If the transaction is nil, rows has no transaction.
 func (r *rows) reset(btx *bbolt.Tx) {
 	r.forget()
 	r.scratch.reset()
@@ -243,7 +246,7 @@ func (r *rows) reset(btx *bbolt.Tx) {
 	*r = rows{tx: btx, scratch: r.scratch, changes: r.changes, known: r.known, removed: r.removed, damage: r.damage}
 }
 
-// maxRemoved is the number of removed rows in a bucket up to which the next transaction reuses their map.
+// maxRemoved limits the size of the maps of removed rows that the next transaction reuses.
 const maxRemoved = 1000
 
 // know remembers the current state of a record.
@@ -254,7 +257,7 @@ func (r *rows) know(what recordID, k known) {
 	r.known[what] = k
 }
 
-// keep makes the closure's changes part of the transaction.
+// keep makes the changes of the closure a part of the transaction.
 func (r *rows) keep() {
 	r.written = r.written || len(r.changes) > 0
 	for _, x := range r.dealt {
@@ -271,7 +274,7 @@ func (r *rows) forget() {
 	r.dealt = nil
 }
 
-// revert undoes the closure's changes, last one first.
+// revert undoes the changes of the closure, the last change first.
 func (r *rows) revert() error {
 	for i := len(r.changes) - 1; i >= 0; i-- {
 		c := r.changes[i]
@@ -302,8 +305,9 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan iterates over the rows that start with prefix, in ascending order from the first key at or above from (nil:
-// all). Like get, it panics if a row is damaged. The bucket must not be written to during the iteration.
+// scan iterates over the rows whose keys start with prefix, in ascending order. The function begins with the first key
+// at or above from. If from is nil, scan iterates over all rows with the prefix. Like get, it panics if a row is
+// damaged. The bucket must not be written to during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
 		r.note(damaged)
@@ -311,24 +315,25 @@ func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	})
 }
 
-// sound is like scan, but reports and skips damaged rows. It is for lists of independent rows.
+// sound is like scan, but reports damaged rows and skips them. The function is for lists of independent rows.
 func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// back iterates over the rows that start with prefix in descending order, from the last key below from (nil: all).
-// prefix ends with a text part. It reports and skips damaged rows. The bucket must not be written to during the
-// iteration.
+// back iterates over the rows whose keys start with prefix, in descending order. The function begins with the last key
+// below from. If from is nil, back iterates over all rows with the prefix. prefix ends with a text part. back reports
+// damaged rows and skips them. The bucket must not be written to during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged or unordered rows one scan skips. More such rows than that mean that pages form a
-// cycle.
+// mostStrays limits how many damaged or unordered rows one scan skips. If there are more such rows, pages of the file
+// form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. For a row whose checksum does not match, it calls damaged and, unless that
-// panics, skips the row. The key of such a row may be wrong, so it does not end the iteration if it lacks the prefix.
+// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If damaged
+// does not panic, each skips the row. The key of such a row may be wrong. So a key without the prefix does not end the
+// iteration in this case.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)
@@ -358,8 +363,9 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored, from the first key at or above from (nil: all). It reports
-// damaged rows, but yields them too, marked as not sound. It is for verification.
+// asStored iterates over the rows of a bucket as stored, from the first key at or above from. If from is nil, asStored
+// iterates over all rows. asStored reports damaged rows, and also yields them, marked as not sound. asStored is for
+// verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)
@@ -387,7 +393,7 @@ type storedValue struct {
 	sound bool
 }
 
-// start returns the first row of a scan, and the function that returns the next one.
+// start returns the first row of a scan, and the function that returns the next row.
 func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func() ([]byte, []byte)) {
 	if !falling {
 		if from == nil {
@@ -403,8 +409,8 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the highest row that starts with prefix; a nil key: there is none. prefix ends with a text part. Like
-// get, last panics if the row is damaged.
+// last returns the row with the highest key that starts with prefix. If there is no such row, the key is nil. prefix
+// ends with a text part. Like get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)
 	if damaged != nil {
@@ -425,5 +431,6 @@ func (r *rows) highest(in bucket, prefix []byte) (key, value []byte, damaged *st
 	return key, value, damaged
 }
 
-// end returns the highest row of a bucket as stored in the file; a nil key: there is none.
+// end returns the row with the highest key in a bucket, as stored in the file. If the bucket has no rows, the key is
+// nil.
 func (r *rows) end(in bucket) (key, stored []byte) { return r.seeker(in).last() }

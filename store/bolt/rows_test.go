@@ -30,8 +30,9 @@ func appended(tx store.Tx, chain string, n int) error {
 	return nil
 }
 
-// The test removes chains that fill whole pages. After each removal, it reads the head of a chain between them, and
-// appends to that chain: in one closure, in many closures that share a commit, and with some closures failing.
+// The test removes chains that fill whole pages. After each removal, the test reads the head of a chain between the
+// removed chains, and appends to that chain. The test does all this in one closure, in many closures that share a
+// commit, and with closures of which some fail.
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
@@ -131,7 +132,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// If a closure fails, a row that it removed is restored, whatever the closure put in the row's place.
+// If a closure fails, a row that it removed is restored, even if the closure had put another row in its place.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")
@@ -177,7 +178,7 @@ func TestRemovedAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// If a commit makes the file grow while a new reader checks the file's size, the reader must not take the file for
+// A commit may make the file grow while a new reader checks the file's size. The reader must not take the file for
 // truncated.
 func TestGrowsDuringALook(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
@@ -199,7 +200,8 @@ func TestGrowsDuringALook(t *testing.T) {
 	}
 }
 
-// A timer row whose timer is set for another time, or not at all, is damaged: it must not be returned again and again.
+// If a timer row's timer is set for another time, or is not set, the row is damaged. Lists of due timers must not
+// return this row again and again.
 func TestStrayTimers(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {

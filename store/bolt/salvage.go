@@ -22,9 +22,10 @@ import (
 	"countersign/store/record"
 )
 
-// Salvage writes everything that can be read of a damaged file into a new store, and lists what is missing. The damaged
-// file is only read; no process may have it open. Open repairs a file with little damage. Salvage can read more: a file
-// that is cut short, or that has lost its list of buckets, or both pages that name the last commit.
+// Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. The
+// damaged file is only read. No process may have it open. Open repairs a file with little damage. Salvage can also read
+// a file that is cut short, or that has lost its list of buckets, or that has lost both pages that name the last
+// commit.
 //
 // In the new store, each missing record that another record names is marked, so that the workflow closes the records
 // that depend on it (see store.SetAside). A missing audit record keeps its place: see approvers.AuditRow.Lost. The rows
@@ -77,8 +78,8 @@ type Missing struct {
 	Owner string
 }
 
-// Gather makes a store at a path from rows of another backend. Unlike Fill, it does not check the store, because rows
-// may be missing: the caller runs Salvage next.
+// Gather makes a store at a path from rows of another backend. Unlike Fill, Gather does not check the store, because
+// rows may be missing. The caller runs Salvage next.
 func Gather(ctx context.Context, path string, fill func(store.Filling) error) error {
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -94,7 +95,7 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	return errors.Join(err, s.Close())
 }
 
-// holes reads a file in which pages may be missing or unreadable. It returns zeros for such pages.
+// holes reads a file in which pages may be missing or unreadable. The reader returns zeros for such pages.
 type holes struct{ file io.ReaderAt }
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -200,8 +201,8 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 	return valid, pageSize
 }
 
-// lastRoot finds the root page of the newest commit whose pages can be read. The newest has the highest numbers:
-// numbers of records and versions only rise.
+// lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest numbers,
+// because the numbers of records and versions only rise.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
 		sequences uint64 // sum over all buckets; the numbers are on the root page itself
@@ -319,13 +320,13 @@ func (s *salvage) sounds(in bucket, yield func(k string, v []byte)) {
 	}
 }
 
-// unlist removes a bucket's entries about single rows from the list of damage.
+// unlist removes the entries about single rows of a bucket from the list of damage.
 func (s *salvage) unlist(in bucket) {
 	s.damage = slices.DeleteFunc(s.damage, func(d store.Damage) bool { return d.Bucket == in.String() && d.Key != "" && !d.Mended })
 }
 
 // closeHistory closes the gaps of the journal and gives every lost record its place. Records that the journal no longer
-// names get new numbers. Heads that signed the old numbers are left out, because they would not verify.
+// names get new numbers. Heads that signed the old numbers are dropped, because they would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -396,7 +397,7 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// sumNamed reads a hash in hex; zero if the text is not a hash.
+// sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.
 func sumNamed(name string) (sum approvers.Sum) {
 	b, err := hex.DecodeString(name)
 	if err == nil && len(b) == len(sum) {
@@ -445,8 +446,8 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads before the first one that is missing, or that covers more entries than the journal has
-// before its first gap.
+// closeHeads keeps the heads up to the first faulty one. A head is faulty if it is missing, or if it covers more
+// entries than the journal has before its first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
 	for k := range s.set[auditHeads] {
@@ -469,7 +470,7 @@ func (s *salvage) closeHeads(cut uint64) {
 	}
 }
 
-// drop leaves out rows of which only the key is left, if nothing needs the key.
+// drop removes a row if only its key is left and nothing needs the key.
 func (s *salvage) drop() {
 	for _, pair := range [][2]bucket{{files, fileData}, {fileData, files}} {
 		for k := range s.set[pair[0]] {
@@ -569,7 +570,8 @@ func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	})
 }
 
-// wanted removes the timers of missing records, and sets missing timers without which a record would wait for ever.
+// wanted removes the timers of missing records. The function also sets a missing timer if a record would otherwise wait
+// for ever.
 func (s *salvage) wanted() {
 	has := map[string]bool{}
 	var gone []store.Timer
@@ -667,7 +669,7 @@ func runTimer(e *approvers.Execution) store.Timer {
 	return store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}
 }
 
-// timerOf maps a kind of timer to the bucket of the records that it is for.
+// timerOf maps a kind of timer to the bucket of the records that have such timers.
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,

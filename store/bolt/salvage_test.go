@@ -96,9 +96,9 @@ func pagesOf(t *testing.T, path string) map[string][]int {
 	return on
 }
 
-// However pages of a file are destroyed: every row that was on other pages is in the salvaged store, every missing row
-// is in the list, and the damaged file is not changed. COUNTERSIGN_DAMAGE="1 1" is the long form: every page in every
-// way.
+// Pages of a file are destroyed in different ways. Every row that was on other pages must be in the salvaged store.
+// Every missing row must be in the list. The damaged file must not change. COUNTERSIGN_DAMAGE="1 1" is the long form,
+// which destroys every page in every way.
 func TestSalvagedFile(t *testing.T) {
 	whole := wreckable(t)
 	pages := len(whole) / 4096
@@ -172,7 +172,8 @@ func TestSalvagedFile(t *testing.T) {
 			}
 			pages := on[k]
 			follows := in == int(files) || in == int(fileData) || in == int(auditHeads) || (second || way == 4) && (in == int(auditJournal) || in == int(audit))
-			// Without the list of buckets and that of free pages, there is only an earlier commit, as the list then says.
+			// If the list of buckets and the list of free pages are both lost, only an earlier commit can be found. The
+			// list of missing records says so.
 			before := slices.ContainsFunc(lost, func(d store.Damage) bool { return strings.Contains(d.Why, "the newest changes may be missing") })
 			if !follows && !before && !slices.ContainsFunc(pages, func(p int) bool { return gone[p] }) {
 				t.Errorf("%s: the row %q is missing, and its pages %v were not destroyed; the list says %.300v", what, k, pages, lost)
@@ -185,8 +186,8 @@ func TestSalvagedFile(t *testing.T) {
 	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
 }
 
-// A timer that is lost with its pages is set again, of the kind that its record needs: a run of a caller is never
-// claimed by a worker of Countersign.
+// If a timer is lost with its page, a timer of the right kind is set again. So a worker of Countersign never claims a
+// run that belongs to a caller.
 func TestSalvagedTimers(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

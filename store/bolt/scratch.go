@@ -2,8 +2,8 @@ package bolt
 
 import "encoding/binary"
 
-// scratch is memory for the rows of one transaction. bbolt holds a row's value only until the commit and then copies
-// it. Therefore one scratch serves all transactions of the writer, without garbage.
+// scratch is memory for the rows of one transaction. bbolt copies a row's value at the commit, and does not need the
+// memory after that. Therefore one scratch serves all transactions of the writer, without garbage.
 type scratch struct {
 	block []byte
 }
@@ -28,7 +28,7 @@ func (s *scratch) done(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-// extend appends the checksum to a value. Usually the value was the last one claimed; then no copy is made.
+// extend appends the checksum to a value. Usually the value was the last value claimed. In that case no copy is made.
 func (s *scratch) extend(value []byte, sum uint32) []byte {
 	n := len(s.block)
 	if len(value) == 0 || len(value) > n || &value[0] != &s.block[n-len(value)] || n+checksumSize > cap(s.block) {

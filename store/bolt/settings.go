@@ -17,7 +17,7 @@ func (t reader) Setting(key string) (store.Setting, error) { return settingTable
 
 func (t *tx) PutSetting(s store.Setting) error { return settingTable.write(t.rows, s) }
 
-// The settings that hold the policy in force. A bucket of their own would have needed another version of the layout.
+// The policy in force is kept in these settings. A separate bucket would have needed another version of the layout.
 const (
 	policyKey  = "policy_in_force"
 	contentKey = "policy_content"

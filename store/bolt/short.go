@@ -10,10 +10,11 @@ import (
 )
 
 // Records of the history are written in every transaction, and verification reads all of them. zstd would take three
-// times as long to read them as to hash them (ADR 8). So they have a code of their own, which takes less than a
-// microsecond to read: hashes and ids are stored as bytes instead of digits, and common phrases as one byte.
+// times as long to read them as to hash them (ADR 8). Therefore these texts have a code of their own, which takes less
+// than a microsecond to read. In this code, hashes and ids are stored as bytes instead of digits, and each common
+// phrase is stored as one byte.
 //
-// A short record is the length of the record as an unsigned varint, and then codes:
+// A short record consists of the record's length as an unsigned varint, and these codes:
 //
 //	00-3f  1 to 64 bytes as they are, which follow
 //	40     a hash: 32 bytes follow, which are 64 hexadecimal digits
@@ -32,11 +33,11 @@ const (
 	idDigits   = 26
 )
 
-// sevenZeros begin the length of every part of a record.
+// The length of every part of a record begins with sevenZeros.
 const sevenZeros = "\x00\x00\x00\x00\x00\x00\x00"
 
-// phrases are the phrases of records in the order of their codes. The order must never change, because it is stored: new
-// phrases go to the end. Each begins with sevenZeros, a quotation mark or a brace.
+// phrases lists the phrases of records in the order of their codes. The order must never change, because stored rows
+// contain the codes. New phrases go to the end. Each begins with sevenZeros, a quotation mark or a brace.
 var phrases = func() (list []string) {
 	const digits = sevenZeros + "\x40" // the length of a hash
 	add := func(phrases ...string) { list = append(list, phrases...) }
@@ -66,7 +67,7 @@ var phrases = func() (list []string) {
 	return list
 }()
 
-// beginning is how a phrase is found: by its first byte, and by another one.
+// beginning has the two bytes by which a phrase is found: its first byte, and one more byte.
 type beginning struct{ first, other byte }
 
 // phrasesBy lists the codes of the phrases with a beginning, the longest phrase first.
@@ -88,7 +89,7 @@ var phrasesBy = func() map[beginning][]byte {
 	return by
 }()
 
-// otherByte returns the place of the byte that tells phrases with the same first byte apart.
+// otherByte returns the position of the byte that distinguishes phrases with the same first byte.
 func otherByte(first byte) int {
 	switch first {
 	case 0:
@@ -106,7 +107,7 @@ func phraseOf(code byte) string {
 	return ""
 }
 
-// phraseAt returns the code of the longest phrase with which b begins; 0: there is none.
+// phraseAt returns the code of the longest phrase at the start of b. phraseAt returns 0 if b starts with no phrase.
 func phraseAt(b []byte) byte {
 	if b[0] != 0 && b[0] != '"' && b[0] != '{' {
 		return 0
@@ -129,7 +130,7 @@ var idDigit = base32.HexEncoding.WithPadding(base32.NoPadding)
 func shorten(b, rec []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(rec)))
 	var hashes [mostHashes][]byte
-	known, literal := 0, 0 // literal is where the bytes begin that have no code yet
+	known, literal := 0, 0 // literal is the position of the first byte that has no code yet
 	flush := func(to int) {
 		for literal < to {
 			n := min(to-literal, mostLiteral)
@@ -184,7 +185,8 @@ func isDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// digitsAt returns how many hexadecimal digits b begins with; at most one more than a hash has.
+// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one digit more than a
+// hash has.
 func digitsAt(b []byte) int {
 	for i, c := range b[:min(len(b), hashDigits+1)] {
 		if ('0' > c || c > '9') && ('a' > c || c > 'f') {
@@ -194,7 +196,7 @@ func digitsAt(b []byte) int {
 	return min(len(b), hashDigits+1)
 }
 
-// idAt returns the id with which b begins.
+// idAt returns the id at the start of b.
 func idAt(b []byte) (id [16]byte, ok bool) {
 	if len(b) < idDigits {
 		return id, false
@@ -212,14 +214,14 @@ func idAt(b []byte) (id [16]byte, ok bool) {
 
 var errShort = errors.New("the short form of the record is damaged")
 
-// lengthen appends the record to b whose short form is given.
+// lengthen restores a record from its short form, and appends it to b.
 func lengthen(b, short []byte) ([]byte, error) {
 	size, n := binary.Uvarint(short)
 	if n <= 0 || size > uint64(len(short))*hashDigits {
 		return nil, errShort
 	}
 	short = short[n:]
-	var hashes [mostHashes]int // where they begin in b
+	var hashes [mostHashes]int // position in b of the restored record's first byte
 	known := 0
 	out := slices.Grow(b, int(size))
 	for len(short) > 0 {

@@ -22,7 +22,7 @@ func TestPhrasesStay(t *testing.T) {
 	}
 }
 
-// shortRecord is a record of the history as a decision makes it.
+// shortRecord is a record of the history, like the record of a decision.
 func shortRecord(t testing.TB) []byte {
 	t.Helper()
 	digest := approvers.SumOf([]byte("digest")).String()
@@ -37,7 +37,7 @@ func shortRecord(t testing.TB) []byte {
 	return a.Link(approvers.AuditRecord{Chain: a.Chain, Seq: 2, Hash: approvers.SumOf([]byte("before")).String()}).Bytes()
 }
 
-// A record takes less than half of its size, and any bytes are read as they were written.
+// The short form of a record has less than half of the record's size. Any bytes are read exactly as they were written.
 func TestShort(t *testing.T) {
 	rec := shortRecord(t)
 	if got := shorten(nil, rec); 2*len(got) > len(rec) {

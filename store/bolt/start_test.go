@@ -14,8 +14,8 @@ import (
 
 var waiting = flag.Int("waiting", 50_000, "how many waiting requests BenchmarkStart has; the design's figure is a million")
 
-// BenchmarkStart opens a store with many waiting requests, and reads what a new process reads first: the due timers,
-// and the next timer. It reports the time and the growth of the heap.
+// BenchmarkStart opens a store with many waiting requests. BenchmarkStart reads the rows that a new process reads
+// first: the due timers, and the next timer. The benchmark reports the time and the growth of the heap.
 func BenchmarkStart(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "store.db")
 	s, err := Open(path, Options{})

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Store is an open file. It is safe for concurrent use.
+// Store is an open file. Store is safe for concurrent use.
 type Store struct {
 	db       *bbolt.DB
 	writer   *writer
@@ -43,12 +43,12 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 }
 
 // Update queues fn, runs it, and returns when fn's writes are durable. If the context ends before fn starts, fn does
-// not run; once started, it runs to its end.
+// not run. Once started, fn runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }
 
-// View runs fn over committed data. Meanwhile writers continue, and Close waits.
+// View runs fn over committed data. While fn runs, writers continue, and Close waits.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -82,17 +82,18 @@ func (s *Store) begin() (btx *bbolt.Tx, err error) {
 	return btx, err
 }
 
-// Stalled returns how long the current write transaction has been running; 0: there is none. It never blocks.
+// Stalled returns how long the current write transaction has been running. If there is no transaction, Stalled returns
+// 0. Stalled never blocks.
 func (s *Store) Stalled() time.Duration { return s.writer.stalled() }
 
-// Broken returns a channel that is closed when the store has stopped: see store.ErrCommitUnknown. No write succeeds
-// afterwards.
+// Broken returns a channel that is closed when the store has stopped: see store.ErrCommitUnknown. After that, no write
+// succeeds.
 func (s *Store) Broken() <-chan struct{} { return s.writer.stopped }
 
-// Failure returns the reason why the store has stopped; nil: it has not.
+// Failure returns the reason why the store has stopped. If the store has not stopped, Failure returns nil.
 func (s *Store) Failure() error { return s.writer.broken() }
 
-// readable returns an error if nothing may be read any more.
+// readable returns an error if the store may not be read any more.
 func (s *Store) readable() error {
 	if err := s.writer.broken(); err != nil {
 		return err

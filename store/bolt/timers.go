@@ -48,7 +48,8 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	return t.timers(store.AllShares, kind, time.Time{}, limit)
 }
 
-// timers lists the timers of a kind in the given shares; if until is not zero, only timers due by then.
+// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers that are
+// due by then.
 func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
@@ -70,8 +71,8 @@ func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Tim
 	return out, nil
 }
 
-// isSet reports whether a row of timers matches the timer's row in timer_ref. If they differ, both count as damaged:
-// otherwise lists of due timers would return the timer again and again, and it could never be cleared.
+// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, both count as
+// damaged. Otherwise lists of due timers would return the timer again and again, and the timer could never be cleared.
 func (t reader) isSet(k []byte, timer store.Timer) bool {
 	due, there := t.rows.lookUp(timerRef, timerKindRef(timer.Kind, timer.Ref))
 	if there {

@@ -12,7 +12,7 @@ import (
 // reader is the read half of a transaction.
 type reader struct{ rows *rows }
 
-// tx is a transaction as seen by one closure. Its rows are nil once the closure has returned.
+// tx is a transaction as seen by one closure. The rows of a tx are nil once the closure has returned.
 type tx struct{ reader }
 
 var (
@@ -56,7 +56,7 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
-// listSound is listTo for lists of independent rows: it reports and skips rows that can't be read.
+// listSound is like listTo, for lists of independent rows. listSound reports rows that can't be read, and skips them.
 func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error) {
 	var out []T
 	for k, v := range r.sound(in, prefix, nil) {
@@ -73,7 +73,7 @@ func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error)
 	return out, nil
 }
 
-// every reads all records of the bucket by id. It reports and skips those that can't be read.
+// every reads all records of the bucket by id. The function reports records that can't be read, and skips them.
 func (t *table[T]) every(r *rows) ([]T, error) {
 	var out []T
 	for id, v := range r.sound(t.in, nil, nil) {
@@ -110,7 +110,7 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 	return out, nil
 }
 
-// readable is like all, but reports and skips records that can't be read.
+// readable is like all, but reports records that can't be read, and skips them.
 func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	var out []T
 	for _, id := range found {

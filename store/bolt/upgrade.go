@@ -22,8 +22,8 @@ var (
 	runsBucket   = []byte("runs")
 )
 
-// checksumsKey is in the root bucket while an upgrade adds checksums. It holds the number of a bucket, and the key of
-// the next row without a checksum.
+// checksumsKey is a key in the root bucket while an upgrade adds checksums. The value of the key is the number of a
+// bucket, and the key of the next row without a checksum.
 var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
@@ -50,8 +50,8 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites: bbolt keeps the changes
-// of a transaction in memory.
+// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites. The number is limited,
+// because bbolt keeps the changes of a transaction in memory.
 const upgradeMargin = 8 << 20
 
 // upgrade converts an older store to the current layout:
@@ -74,7 +74,7 @@ type upgrade struct {
 	from      []byte // where the next transaction continues in it; nil: at the start
 }
 
-// phases are the parts of an upgrade. Repeating a completed one changes nothing.
+// phases are the parts of an upgrade. Repeating a completed phase changes nothing.
 var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
 	(*upgrade).runs,
 	(*upgrade).renderings,
@@ -147,8 +147,8 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at a bucket and a key. It returns where the next transaction continues;
-// nil if every row has a checksum.
+// checksums adds checksums to rows, starting at a bucket and a key. The function returns the place where the next
+// transaction continues. If every row has a checksum, the place is nil.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
@@ -195,7 +195,8 @@ func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }
 
-// runs converts the old rows of automatic runs to counters. Their keys were: tool, conversation, at, execution.
+// runs converts the old rows of automatic runs to counters. The parts of the old keys were: tool, conversation, at,
+// execution.
 func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 	old := r.tx.Bucket(runsBucket)
 	if old == nil {
@@ -264,8 +265,8 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the new form of an old rendering. It returns nil if the rendering stays unchanged: because nobody could
-// decide from it, because it was already converted, or because it can't be read (the check reports that).
+// shows returns the new form of an old rendering. The function returns nil if the rendering stays unchanged: because
+// nobody could decide from it, because it was already converted, or because it can't be read (the check reports that).
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {

@@ -71,7 +71,7 @@ func young(t *testing.T, s *Store, from int) {
 	}
 }
 
-// youngAudit requires that the audit has the same hashes as the one that the older program wrote.
+// youngAudit requires that the audit has the same hashes as the audit that the older program wrote.
 func youngAudit(r store.Reader, same func(what string, got, want any)) error {
 	head, err := r.AuditHead("req_1")
 	same("the head of the request's chain", head.Hash, oldHead)
@@ -129,8 +129,8 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// An older store is upgraded when it is opened, in one transaction unless it is large. Afterwards it is like any other
-// store.
+// An older store is upgraded when it is opened. Unless the store is large, the upgrade is one transaction. After the
+// upgrade, the store is like any other store.
 func TestUpgrade(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		path := oldStore(t, from, aged)
@@ -183,8 +183,8 @@ func lastTransaction(t *testing.T, path string) (id int) {
 	return id
 }
 
-// An upgrade that takes several transactions is interrupted after each of them. Each time, an older program refuses the
-// store because it is newer, and the next start of this program continues the upgrade.
+// The test interrupts an upgrade of several transactions after each transaction. Each time, an older program refuses
+// the store, because the store is newer than the program. The next start of this program continues the upgrade.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		interrupted(t, from)
@@ -232,7 +232,7 @@ func interrupted(t *testing.T, from int) {
 	young(t, mustOpen(t, path), from)
 }
 
-// The amount that one transaction rewrites is limited, whatever the store's size.
+// The amount that one transaction rewrites is limited, even if the store is large.
 func TestUpgradeIsBounded(t *testing.T) {
 	const room = 64 << 10
 	path := oldStore(t, 1, func(o old) {
@@ -319,7 +319,7 @@ func TestUpgradeHidesNothing(t *testing.T) {
 	}
 }
 
-// An older store that lacks one of its buckets is damaged, and stays as it is.
+// If an older store lacks one of its buckets, the store is damaged, and stays as it is.
 func TestOldStoreThatLacksABucket(t *testing.T) {
 	for version := 1; version < checksummed; version++ {
 		for _, name := range oldBuckets[version] {

@@ -14,11 +14,11 @@ import (
 	"countersign/store"
 )
 
-// maxBatch limits how many closures share a commit, so that the first one does not wait for too many others.
+// maxBatch limits how many closures share a commit, so that the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the file's one write transaction. Its goroutine runs queued closures in it one after the other, and
-// commits when the queue is empty.
+// writer owns the one write transaction of the file. The writer's goroutine runs queued closures in the transaction,
+// one after the other, and commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity
@@ -32,7 +32,7 @@ type writer struct {
 	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
 	cut      bool                  // a fault in the file left a transaction that can't be ended
 
-	// State of the writer's goroutine. If a closure ends the goroutine, a new one takes over.
+	// The state of the writer's goroutine. If a closure ends the goroutine, a new goroutine takes over.
 	rows      rows   // the current transaction, if any
 	batch     []*job // jobs whose closures have run in it
 	diskSpace int    // the number of jobs that the transaction may still take
@@ -52,7 +52,8 @@ func (w *writer) stop() {
 	w.wg.Wait()
 }
 
-// stalled returns how long the current transaction has been running; 0: there is none. Queued closures wait for it.
+// stalled returns how long the current transaction has been running, or 0 if there is no transaction. Queued closures
+// wait for the current transaction.
 func (w *writer) stalled() time.Duration {
 	began := w.busy.Load()
 	if began == 0 {
@@ -61,7 +62,7 @@ func (w *writer) stalled() time.Duration {
 	return time.Since(w.made) - time.Duration(began)
 }
 
-// broken returns the reason why the store stopped; nil: it did not.
+// broken returns the reason why the store stopped. If the store did not stop, broken returns nil.
 func (w *writer) broken() error {
 	if err := w.failure.Load(); err != nil {
 		return *err
@@ -116,7 +117,7 @@ func (w *writer) loop() {
 	}
 }
 
-// first waits for the first job of a transaction; nil: the store is being closed.
+// first waits for the first job of a transaction. If the store is being closed, first returns nil.
 func (w *writer) first() *job {
 	if len(w.apart) == 0 {
 		w.diskSpace = maxBatch
@@ -128,8 +129,8 @@ func (w *writer) first() *job {
 	return j
 }
 
-// next takes a waiting job for the current transaction, if there is one. Callers that just got the outcome of the last
-// commit get one chance to queue their next job; if there are no such callers, this costs nothing.
+// next takes a waiting job for the current transaction, if there is one. A caller that just got the outcome of the last
+// commit gets one chance to queue its next job. If there is no such caller, the chance costs no time.
 func (w *writer) next() *job {
 	for range 2 {
 		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {
@@ -175,7 +176,7 @@ func (w *writer) inPlace() error {
 	return err
 }
 
-// guard turns a fault of the file into an error. It leaves the affected transaction as it is.
+// guard turns a fault of the file into an error. guard leaves the affected transaction as it is.
 func (w *writer) guard(work func() error) error {
 	returned := false
 	err := Guard(func() error {
@@ -187,7 +188,7 @@ func (w *writer) guard(work func() error) error {
 	return err
 }
 
-// run runs a job's closure, and undoes its writes if it fails.
+// run runs the closure of a job. If the closure fails, run undoes the closure's writes.
 func (w *writer) run(j *job) {
 	w.diskSpace--
 	j.gone = true
@@ -222,7 +223,7 @@ func (w *writer) run(j *job) {
 	}
 }
 
-// call calls a job's closure. If it panics or ends the goroutine, the job's caller does the same.
+// call calls a job's closure. If the closure panics or ends the goroutine, the same happens in the job's caller.
 func (w *writer) call(j *job) {
 	t := &tx{reader{&w.rows}}
 	j.gone = true
@@ -241,14 +242,15 @@ func isTorn(err error) bool {
 	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)
 }
 
-// abandon discards the current transaction. The closures that ran in it run again, each in its own transaction.
+// abandon discards the current transaction. The closures that ran in this transaction run again, each in its own
+// transaction.
 func (w *writer) abandon() {
 	w.rollback()
 	w.apart, w.batch = append(w.apart, w.batch...), nil
 	w.rows.reset(nil)
 }
 
-// rollback rolls back a transaction after bbolt has read damaged data. If that fails too, the store stops.
+// rollback rolls back a transaction after bbolt has read damaged data. If the rollback also fails, the store stops.
 func (w *writer) rollback() {
 	if err := w.guard(w.rows.tx.Rollback); err != nil {
 		_ = w.fail(err)
@@ -265,8 +267,8 @@ func (w *writer) end() {
 	w.rows.reset(nil)
 	w.busy.Store(0)
 	if len(w.batch) > 1 && (isFull(err) || isTorn(err)) && w.broken() == nil {
-		// One closure may be too large for the free space, or touch an unreadable page, so each runs again in its own
-		// transaction.
+		// One of the closures may be too large for the free space, or may touch an unreadable page. So each closure
+		// runs again in its own transaction.
 		w.apart, w.batch = w.batch, nil
 		return
 	}

@@ -37,7 +37,7 @@ func (s *Store) commits(t *testing.T) int {
 	return id
 }
 
-// busy holds the transaction in a closure until release is called, while n others wait behind it.
+// busy holds the transaction in a closure until release is called. n other closures wait behind this closure.
 func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(store.Tx) error)) (errs []error, release func()) {
 	gate := make(chan struct{})
 	errs = make([]error, n+1)
@@ -57,7 +57,8 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	return errs, func() { close(gate); wg.Wait() }
 }
 
-// All closures that wait while another one runs share a commit, and run in the order in which they were queued.
+// All closures that wait while another closure runs share a commit. The closures run in the order in which they were
+// queued.
 func TestSharedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -104,7 +105,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// If a caller gives up while its closure waits, the closure is removed from the queue immediately and never runs.
+// If a caller gives up while its closure waits, the closure is removed from the queue immediately, and never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -126,7 +127,7 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// Close lets the running closure finish and refuses the waiting ones.
+// Close lets the running closure finish, and refuses the waiting closures.
 func TestClosingWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -169,7 +170,7 @@ func TestClosingWhileBusy(t *testing.T) {
 	})
 }
 
-// A commit takes a limited number of closures; the closures behind them are not lost.
+// A commit takes a limited number of closures. The next commit takes the closures that wait behind them.
 func TestLargeCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)

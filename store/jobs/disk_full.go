@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts nothing, because
-// results could not be stored: model calls and posts would be repeated in vain. Slack's deliveries are still stored if
-// they fit.
+// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts no work, because
+// results could not be stored. Model calls and posts would be repeated in vain. The deliveries of Slack are still
+// stored if there is enough space for them.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space
@@ -62,7 +62,7 @@ func (r *Runner) NoteFull(err error) {
 	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some space; no restart is needed", "since", d.since, "error", err)
 }
 
-// probeDisk tries to write when a probe is due.
+// If a probe is due, probeDisk tries to write.
 func (r *Runner) probeDisk(ctx context.Context) error {
 	d := &r.diskSpace
 	now := r.Now()

@@ -1,6 +1,6 @@
 // Package jobs runs timers when they fall due. A job is a timer row in the store: its kind, its subject (Ref), its due
 // time, and its lane. To schedule work, a transaction writes such a row; the work starts after the commit. A process
-// may stop at any instruction; the next process reads the rows and continues.
+// may stop at any instruction. The next process reads the rows and continues.
 //
 // A Runner reads the due timers of each kind and passes them to the kind's Worker:
 //
@@ -13,6 +13,6 @@
 //   - While the disk is full, no handler starts, and a probe detects when there is space again.
 //   - Setting the clock back does not delay timers that were due immediately, if their kind is in Options.Soon.
 //
-// The package knows timers and workers, but not their purpose: functions in Options handle pauses, interruptions and
+// The package knows timers and workers, but not their purpose. Functions in Options handle pauses, interruptions and
 // abandoned timers.
 package jobs

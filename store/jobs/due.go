@@ -7,9 +7,9 @@ import (
 	"countersign/store"
 )
 
-// due reads the timers of a kind that are to be handled now, at most limit. It skips timers that may not be handled
-// now. If no timer is left, it returns the due time of the next one; zero if no timer is set. That time is in the past
-// if due skipped all due timers.
+// due reads the timers of a kind that are to be handled now, at most limit. The function skips timers that may not be
+// handled now. If no timer is left, due also returns the due time of the next timer. This time is zero if no timer is
+// set. The time is in the past if due skipped all due timers.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -56,9 +56,9 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon but are far ahead because the clock was set back. It looks once a second for
-// a minute after the clock was set, because a transaction may still use the old time. While it finds such timers, it
-// looks at every read.
+// watch finds timers that should run soon but are far ahead because the clock was set back. For a minute after the
+// clock was set, watch looks once a second, because a transaction may still use the old time. While watch finds such
+// timers, it looks at every read.
 type watch struct {
 	searched time.Time
 	found    bool
@@ -71,7 +71,7 @@ const (
 	inOrder      = time.Second // maximum time between the first and last timer of one burst of deliveries
 )
 
-// stranded reads the timers that are not due yet only because the clock was set back.
+// stranded reads the timers that would be due if the clock had not been set back.
 func (w *watch) stranded(r store.Reader, shares store.Shares, kind store.TimerKind, now time.Time) ([]store.Timer, error) {
 	w.searched = time.Now()
 	timers, err := r.TimersIn(shares, kind, time.Time{}, mostStranded)

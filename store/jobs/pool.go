@@ -31,8 +31,8 @@ type workerPool struct {
 	shares  store.Shares // the shares whose lanes takeUp has held where necessary
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers overtake it. That takes about ten
-// seconds. Up to then order matters more than speed; later, one failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before the lane's other timers overtake it. The lane is held for
+// about ten seconds. Before that, order matters more than speed. After that, one failing timer must not block the lane.
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got since the last call. If another process put off the first
@@ -88,8 +88,8 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 	return min(n, mostTakenUp)
 }
 
-// rest returns the time until the first held lane continues. It ignores lanes whose first timer is already due: that
-// timer is being handled, or waits for a free worker.
+// rest returns the time until the first held lane continues. rest ignores lanes whose first timer is already due,
+// because such a timer is being handled, or waits for a free worker.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,17 +112,18 @@ func (p *workerPool) full() bool {
 	return len(p.refs) >= p.worker.Concurrency
 }
 
-// takeAll starts the handlers of the timers that may be handled now, and returns the other timers. It holds p.mu
-// throughout, so that no lane becomes free between two of its timers: the second timer would then be handled first.
+// takeAll starts the handlers of the timers that may be handled now, and returns the other timers. takeAll holds p.mu
+// throughout, so that no lane becomes free between two of its timers. Otherwise the second timer could be handled
+// first.
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
 }
 
-// take starts a timer's handler and reports whether it did. It does not start the handler if the timer or its lane is
-// being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not ready, Worth
-// is false, or another replica has the timer's share. The caller holds p.mu.
+// take starts a timer's handler and reports whether it did. The function does not start the handler if the timer or its
+// lane is being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not
+// ready, Worth is false, or another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
@@ -186,7 +187,8 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 	}
 }
 
-// unhurried waits for a while, so that work whose failure could not be stored is not tried again immediately.
+// unhurried waits for a while. Without the wait, work whose failure could not be stored would be tried again
+// immediately.
 func unhurried(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -224,8 +226,8 @@ func hopeless(t store.Timer, cause error) bool {
 	return errors.As(cause, &p) && t.Tries+1 >= mostPanics || errors.As(cause, &row) && t.Tries+1 >= mostTorn
 }
 
-// giveUp removes a timer that can't be handled, and logs that. The timer's subject then waits for a person; it does not
-// continue by itself.
+// giveUp removes a timer that can't be handled, and logs that. The timer's subject then waits for a person, and does
+// not continue by itself.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
 	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	p.hold(t, false)
@@ -297,7 +299,7 @@ func (p *workerPool) hold(t store.Timer, keep bool) {
 	}
 }
 
-// waits returns the delay that an error asks for, if any.
+// If an error asks for a delay, waits returns the delay.
 func waits(cause error) (wait time.Duration, told bool) {
 	var says interface{ After() time.Duration }
 	if errors.As(cause, &says) {
@@ -306,7 +308,7 @@ func waits(cause error) (wait time.Duration, told bool) {
 	return 0, false
 }
 
-// backoff returns the delay before the next try: it doubles with each try, from 100 ms to 30 s.
+// backoff returns the delay before the next try. The delay doubles with each try, from 100 ms to 30 s.
 func backoff(tries int) time.Duration {
 	return min(100*time.Millisecond<<min(tries-1, 20), 30*time.Second)
 }

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// Handler handles a due timer. Its own transaction clears or replaces the timer. After an error it is called again
-// later; an error with a method After() time.Duration sets the delay, and is not logged as a warning.
+// Handler handles a due timer. The handler's own transaction clears or replaces the timer. After an error, the handler
+// is called again later. An error with a method After() time.Duration sets the delay, and is not logged as a warning.
 type Handler func(ctx context.Context, t store.Timer) error
 
 // Worker is the handler of a kind of timer, with its concurrency.
@@ -43,31 +43,31 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time // in the store's precision
 	Kinds []store.TimerKind
-	// Soon has the kinds whose timers are always due soon: set for now, or put off after a failure or during an
-	// operation. They run soon even if the clock is set back.
+	// Soon lists the kinds whose timers are always due soon. Such timers are set for now, or are put off after a
+	// failure or during an operation. Timers of these kinds run soon even if the clock is set back.
 	Soon map[store.TimerKind]bool
 	// Update runs a named transaction and passes it the current time. If the transaction calls SetTimer, the kind's
 	// worker is woken after the commit.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
-	// Awake returns the timers that may be handled now, without the others. Nil: all timers may be handled.
+	// Awake returns those of the given timers that may be handled now. If Awake is nil, all timers may be handled.
 	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
-	// Ready reports whether the store can be used at all. Nil: it is always usable.
+	// Ready reports whether the store can be used at all. If Ready is nil, the store is always usable.
 	Ready func() bool
-	// Around wraps the call of a handler. Nil: no wrapper.
+	// Around wraps the call of a handler. If Around is nil, there is no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
-	// Replica determines the shares whose timers this process handles. Nil: the process is the only one and handles all
-	// shares.
+	// Replica determines the shares whose timers this process handles. If Replica is nil, the process is alone and
+	// handles all shares.
 	Replica store.Replica
 	// Gained is called with the shares that this process took over from another one, or got back after it may have lost
-	// them. It makes unfinished work in these shares due now. Nil: nothing is called.
+	// them. The function makes unfinished work in these shares due now. Gained may be nil.
 	Gained func(ctx context.Context, shares store.Shares) error
-	// Hear is called with the news of other replicas. Nil: nothing is called.
+	// Hear is called with the news of other replicas. Hear may be nil.
 	Hear func(news []string)
 	// GiveUp records that a timer can't be handled, and clears the timer. The timer's subject then waits for a person.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 
-// Runner runs timers when they fall due. It is safe for concurrent use.
+// Runner runs timers when they fall due. Runner is safe for concurrent use.
 type Runner struct {
 	Options
 	wakeups   wakeups
@@ -100,7 +100,8 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
 }
 
-// A worker sleeps until the next timer of its kind is due, and is woken when one is set. These are the longest sleeps:
+// A worker sleeps until the next timer of its kind is due. The worker is woken when a timer of its kind is set. The
+// next two values are the longest sleeps.
 const (
 	poll = time.Second      // while timers can become ready without a wake-up: see quiet
 	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
@@ -109,10 +110,10 @@ const (
 // readWithin is the timeout for reading due timers. A read takes milliseconds, unless the database does not answer.
 const readWithin = 10 * time.Second
 
-// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry, and only kinds
-// that are in Options.Kinds: nothing would wake a worker of another kind. The functions of beside run alongside. Each
-// goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps show
-// what is running.
+// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry. All its kinds
+// are in Options.Kinds, because a worker of another kind would never be woken. The functions of beside run alongside.
+// Each goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps
+// show what is running.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {
@@ -146,7 +147,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	return err
 }
 
-// attend handles one kind of timer. It calls stop with an error after which the whole process must stop.
+// attend handles one kind of timer. After an error that must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
 		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
@@ -204,8 +205,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// quiet reports whether timers become ready only by a wake-up or as time passes. That holds if no other replica sets
-// timers for this one, and the clock was not set recently.
+// quiet reports whether timers become ready only by a wake-up or as time passes. This is the case if no other replica
+// sets timers for this replica, and the clock was not set recently.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
@@ -228,7 +229,7 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
-// cantReach logs that the database does not answer: the first time, and then every few minutes.
+// cantReach logs that the database does not answer. cantReach logs the first time, and then every few minutes.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -255,8 +256,8 @@ type torn struct {
 	away time.Time // time of the last log message that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers that were read. It returns when sleep is over, or when there may be new timers to read and
-// a worker is free to handle them.
+// workOff handles the timers that were read. workOff returns when sleep is over, or when there may be new timers to
+// read and a worker is free to handle them.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()

@@ -80,7 +80,7 @@ func (f *fixture) note(ref string) {
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
 }
 
-// set sets timers. Their Due is relative: the zero time is the start.
+// set sets timers. The Due of a timer is relative: the zero time is the start.
 func (f *fixture) set(timers ...store.Timer) {
 	f.t.Helper()
 	err := f.store.Update(context.Background(), func(tx store.Tx) error {
@@ -114,12 +114,12 @@ func at(ref, lane string, after time.Duration) store.Timer {
 
 func succeeds(store.Timer) error { return nil }
 
-// TestRun: each timer is handled once, when it is due.
+// TestRun checks that each timer is handled once, when it is due.
 func TestRun(t *testing.T) {
 	run(t, jobs.Options{}, succeeds, time.Minute, at("later", "", 5*time.Second), at("now", "", 0)).want("now@0.0", "later@5.0")
 }
 
-// TestRetries: a failed handler is tried again, with back-off. The other timers of its lane wait.
+// TestRetries checks that a failed handler is tried again, with back-off. The other timers of the same lane wait.
 func TestRetries(t *testing.T) {
 	fails := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 2 {
@@ -136,8 +136,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay: a lane is held as long as the handler of its first timer asks for delays, even if another process
-// takes over. Other lanes continue.
+// TestRequestedDelay checks that a lane is held as long as the handler of its first timer asks for delays, even if
+// another process takes over. Other lanes continue.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {
@@ -164,7 +164,8 @@ func (g gaining) Shares() store.Shares {
 	return store.AllShares
 }
 
-// TestHeldLaneOfAnotherReplica: a lane that one replica held stays held in the replica that gets its share.
+// TestHeldLaneOfAnotherReplica checks a lane that one replica held. When another replica gets the share, the lane stays
+// held there.
 func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	put := at("a", "lane", 5*time.Second)
 	put.Tries, put.PutOff = 1, time.Time{}.Add(time.Second)
@@ -172,7 +173,8 @@ func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	run(t, o, succeeds, time.Minute, put, at("b", "lane", 0)).want("a@5.0", "b@5.0")
 }
 
-// TestHeldTimersLeaveRoom: however many timers wait in a held lane, the timers of other lanes are handled.
+// TestHeldTimersLeaveRoom checks that the timers of other lanes are handled, even if very many timers wait in a held
+// lane.
 func TestHeldTimersLeaveRoom(t *testing.T) {
 	timers := []store.Timer{at("a", "lane", 0)}
 	for i := range 3000 {
@@ -189,7 +191,7 @@ func TestHeldTimersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestKeep: ErrKeep leaves a timer unchanged, and does not count as a failure.
+// TestKeep checks that ErrKeep leaves a timer unchanged, and does not count as a failure.
 func TestKeep(t *testing.T) {
 	kept := 0
 	f := run(t, jobs.Options{Around: func(ctx context.Context, timer store.Timer, handle jobs.Handler) error {
@@ -206,7 +208,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestAwake: only timers that may be handled now are handled.
+// TestAwake checks that only timers that may be handled now are handled.
 func TestAwake(t *testing.T) {
 	f := run(t, jobs.Options{Awake: func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) {
 		return slices.DeleteFunc(timers, func(timer store.Timer) bool { return timer.Ref == "rests" }), nil
@@ -214,7 +216,7 @@ func TestAwake(t *testing.T) {
 	f.want("a@0.0")
 }
 
-// TestGiveUp: a timer whose handler panics each time is given up. Other timers are still handled.
+// TestGiveUp checks that a timer whose handler panics each time is given up. Other timers are still handled.
 func TestGiveUp(t *testing.T) {
 	var given []string
 	o := jobs.Options{}
@@ -235,12 +237,13 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestNotReady: no handler starts while the store is not ready.
+// TestNotReady checks that no handler starts while the store is not ready.
 func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
 }
 
-// TestUnknownKind: a worker is refused if its kind is not one of the runner's kinds, because nothing would wake it.
+// TestUnknownKind checks that a worker is refused if its kind is not one of the runner's kinds. Such a worker would
+// never be woken.
 func TestUnknownKind(t *testing.T) {
 	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
 	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}})

@@ -8,7 +8,7 @@ import (
 )
 
 // wakeups holds a channel for each kind. After the commit, a caller that has set a timer sends on the kind's channel.
-// Only the kind's worker receives from it.
+// Only the kind's worker receives from the channel.
 type wakeups map[store.TimerKind]chan struct{}
 
 func newWakeups(kinds []store.TimerKind) wakeups {
@@ -63,8 +63,8 @@ func (r *Runner) wake(kind store.TimerKind) {
 	}
 }
 
-// Wake makes every worker read due timers immediately. Call it after setting a test clock forward; otherwise workers
-// notice within a second.
+// Wake makes every worker read due timers immediately. Call Wake after setting a test clock forward. Without the call,
+// workers notice the new time within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
 		r.wake(kind)
@@ -74,7 +74,7 @@ func (r *Runner) Wake() {
 // setBy is the smallest change of the system clock that wakes the workers.
 const setBy = 100 * time.Millisecond
 
-// watchClock wakes all workers when the clock was set. It also probes a full disk.
+// watchClock wakes all workers when the clock was set. watchClock also probes a disk that is full.
 func (r *Runner) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -98,11 +98,11 @@ func (r *Runner) watchClock(ctx context.Context) error {
 	}
 }
 
-// pendingTries limits how many timers of a kind are read in search of one that is being retried, or that may be
-// handled.
+// pendingTries limits how many timers of a kind are read in the search for a timer that is being retried, or that may
+// be handled.
 const pendingTries = 1000
 
-// ahead lists a kind's timers that may be handled, due or not.
+// ahead lists the timers of a kind that may be handled, whether they are due or not.
 func (r *Runner) ahead(reader store.Reader, kind store.TimerKind) ([]store.Timer, error) {
 	timers, err := reader.Timers(kind, pendingTries)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Runner) ahead(reader store.Reader, kind store.TimerKind) ([]store.Timer
 	return r.Awake(reader, timers)
 }
 
-// NextDue returns the due time of the next timer that may be handled; zero: there is none.
+// NextDue returns the due time of the next timer that may be handled. If there is no such timer, the time is zero.
 func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		next = time.Time{}
@@ -130,7 +130,7 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 }
 
 // Idle reports whether all due work is done: no timer that may be handled is due or being retried, and no handler runs.
-// Scenarios and tests wait until Idle reports true: from then on, nothing happens until there is input or time passes.
+// Scenarios and tests wait until Idle reports true. From then on, no work is done until there is input or time passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true
@@ -150,7 +150,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	return idle && r.handling.Load() == 0, err
 }
 
-// Reread reads a timer again. It reports whether the timer still has the same due time.
+// Reread reads a timer again. Reread reports whether the timer still has the same due time.
 func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
 	cur, err := r.Timer(t.Kind, t.Ref)
 	return cur, err == nil && cur.Due.Equal(t.Due), store.IgnoreNotFound(err)

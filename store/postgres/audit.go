@@ -15,8 +15,8 @@ import (
 
 const selectRecords = "SELECT chain, seq, sum, record FROM audit_records WHERE chain = $1 "
 
-// scanRecord reads a record and its place. The error of a record that does not match its hash or its place is a
-// *store.DamagedError. Whether it follows the record before it is for verification.
+// scanRecord reads a record and its place. If the record does not match its hash or its place, the error is a
+// *store.DamagedError. scanRecord does not check the link to the record before; verification does.
 func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord, err error) {
 	var sum, bytes []byte
 	if err := found.Scan(&chain, &seq, &sum, &bytes); err != nil {
@@ -75,7 +75,7 @@ func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
 
 func chainKey(chain string) key { return key{table: "audit_records", id: chain} }
 
-// lookUpHead returns a read of a chain's last record, which ends up in known.
+// lookUpHead returns a read of a chain's last record. The read puts the record into known.
 func (t reader) lookUpHead(chain string) queryable {
 	t.run.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
 	return row(selectRecords+"ORDER BY seq DESC LIMIT 1", []any{text(chain)}, func(found pgx.Row) error {
@@ -89,7 +89,7 @@ func (t reader) lookUpHead(chain string) queryable {
 	})
 }
 
-// head returns a chain's last record; zero if the chain does not exist.
+// head returns a chain's last record. If the chain does not exist, the record is zero.
 func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	if _, ok := t.run.known[chainKey(chain)]; !ok {
 		if err := t.run.query(onRows("audit_records", chain), t.lookUpHead(chain)); err != nil {
@@ -107,8 +107,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return k.value.(approvers.AuditRecord), t.run.failure
 }
 
-// headOfJournal returns the place and the hash of a damaged last record as the journal has them, so that the chain can
-// go on. All else of it stays zero.
+// headOfJournal returns the place and the hash of a damaged last record from the journal, so that the chain can
+// continue. All other fields of the record stay zero.
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
@@ -159,7 +159,7 @@ func (t reader) AuditPayload(chain string, seq uint64) (p approvers.AuditPayload
 	return p, err
 }
 
-// payloadOf reads a payload. The error of one that does not match its record is a *store.DamagedError.
+// payloadOf reads a payload. If the payload does not match its record, the error is a *store.DamagedError.
 func payloadOf(chain string, seq uint64, body, record []byte) (p approvers.AuditPayload, err error) {
 	x := store.Damage{Bucket: "audit_payloads", Key: fmt.Sprintf("%s %d", chain, seq), ID: chain, Seq: seq, Why: "it does not match the hash in its record"}
 	if a, err := approvers.ParseAuditRecord(record); err != nil || !approvers.SumOf(body).Is(a.PayloadHash) {
@@ -236,7 +236,8 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal is the dependence on the journal and its heads: a head changes the entries that it covers.
+// onJournal is the dependence of a read on the journal and its heads, because a head changes the entries that it
+// covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {
@@ -269,7 +270,7 @@ func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
 	return out, err
 }
 
-// PutHead stores a head, and numbers the entries that it covers: each gets its leaf.
+// PutHead stores a head, and gives each entry that the head covers its leaf number.
 func (t *tx) PutHead(h store.Head) error {
 	last, err := t.LastHead()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -23,9 +23,9 @@ import (
 
 // docs/figures.md explains these figures and says how to repeat them.
 
-// BenchmarkDecisionAlone compares decisions with the same rows written by hand: for each decision one transaction, sent
-// as one batch with pgx. Rounds of both alternate. The decided requests are chosen at random among those that wait. The
-// goal is half of the rate by hand.
+// BenchmarkDecisionAlone compares decisions with the same rows written by hand: each decision is one transaction, sent
+// as one batch with pgx. Rounds of both sides alternate. The decided requests are chosen at random among the waiting
+// requests. The goal is half of the rate of the hand-written code.
 func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 100) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 640) }
@@ -108,7 +108,7 @@ func benchDecisions(b *testing.B, workers, round int) {
 	b.ReportMetric(float64(statements), "rows")
 }
 
-// diskServer starts a server that writes to the disk before it answers a COMMIT, as in production.
+// diskServer starts a server that writes to the disk before it answers a COMMIT, as a server does in production.
 func diskServer(t testing.TB) *pgserver.Server {
 	t.Helper()
 	s, err := pgserver.Start(pgserver.Find(t))
@@ -201,7 +201,7 @@ func (*recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQu
 
 func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// crowd does n things, with a number of concurrent workers.
+// crowd calls a function for each of n numbers, with a number of concurrent workers.
 func crowd(t testing.TB, workers, n int, do func(i int) error) {
 	t.Helper()
 	var next atomic.Int64
@@ -231,8 +231,8 @@ func processorTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serverTime is the time that the server's processes of a database have used on all processors; 0: the system does not
-// tell.
+// serverTime is the time that the server's processes of a database have used on all processors. If the system does not
+// report the time, serverTime returns 0.
 func serverTime(t testing.TB, server *pgserver.Server, database string) (all time.Duration) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))

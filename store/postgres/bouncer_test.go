@@ -30,8 +30,9 @@ func bouncedBot(b *pgserver.Bouncer, name string) string {
 	return b.URL(name, url.UserPassword(role, "bot"))
 }
 
-// In session mode everything works: making the tables, transactions with the right settings, the lock, notices, and
-// taking over from a replica that has died. Parameters of the address that PgBouncer would ignore have effect, too.
+// In session mode, all functions of the store work: making the tables, transactions with the right settings, the lock,
+// notices, and taking over from a replica that has died. Parameters of the address have an effect even if PgBouncer
+// would ignore them.
 func TestBouncerSession(t *testing.T) {
 	t.Parallel()
 	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {
@@ -92,14 +93,14 @@ func TestBouncerSession(t *testing.T) {
 	}
 }
 
-// A pool that is too small for the bot is named as a possible cause.
+// If PgBouncer's pool is too small for the bot, the error names the pool as a possible cause.
 func TestBouncerFull(t *testing.T) {
 	t.Parallel()
 	b := bouncer(t, "pool_mode=session", "default_pool_size=1")
 	tryOpen(t, b.URL(empty(t), nil)+"&connect_timeout=1", store.ErrUnavailable, "does not answer", "connection pooler: see whether it has connections left")
 }
 
-// notified waits until a replica gets another one's notice.
+// notified waits until one replica gets the notice of another replica.
 func notified(t *testing.T, from, to *postgres.Replica) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond) // LISTEN may not have begun yet
@@ -119,8 +120,8 @@ func notified(t *testing.T, from, to *postgres.Replica) {
 	}
 }
 
-// The other modes are refused when the store is opened, before anything is written: also if the pooler's processes are
-// used in turn, if there is only one, and while another client uses them.
+// The store can't be opened in the other modes, and nothing is written. The test tries poolers that use several
+// processes in turn, poolers with a single process, and poolers that another client uses at the same time.
 func TestBouncerModes(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{

@@ -32,7 +32,7 @@ agents:
   support: {channels: ["#support"], prompt: You help., tools: ["*"]}
 `
 
-// callFixture does the parts of calls with a workflow on a store. Slack and the model are not included.
+// callFixture does the steps of calls, with a workflow on a store. Slack and the model are left out.
 type callFixture struct {
 	testing.TB
 	store    *postgres.Store
@@ -118,7 +118,7 @@ func (f *callFixture) receive(ctx context.Context, id string, kind store.InboxKi
 	return err
 }
 
-// message handles a person's message, and returns the turn that it begins.
+// message handles a person's message, and returns the turn that the message begins.
 func (f *callFixture) message(ctx context.Context, inbox, ts string) (turn string, err error) {
 	heard, err := f.workflow.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
 		Inbox: inbox, At: time.Now(), Team: "T0001", Thread: ts, TS: ts, Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
@@ -170,13 +170,13 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 	return f.request(turn)
 }
 
-// The beginnings of the ids of inbox rows that the scheduler handles.
+// Ids of inbox rows that the scheduler handles begin with these texts.
 const (
 	messageRow = "message " // and its timestamp
 	clickRow   = "click "   // and the id of the request that it approves
 )
 
-// say receives a message, which the scheduler handles.
+// say receives a message. The scheduler handles the message.
 func (f *callFixture) say(ctx context.Context) error {
 	ts := f.ts()
 	return f.receive(ctx, messageRow+ts, store.InboxEvent, ts)
@@ -235,7 +235,8 @@ func (f *callFixture) work() (stop func()) {
 	return stop
 }
 
-// think does the model's part of a turn: first the call, and after its result the answer.
+// think does the model's part of a turn. The function makes first the call and, after the result of the call, the
+// answer.
 func (f *callFixture) think(ctx context.Context, turn string) error {
 	var asked bool
 	err := f.store.View(ctx, func(x store.Reader) error {
@@ -280,7 +281,7 @@ func (f *callFixture) show(ctx context.Context, id string) error {
 	return f.workflow.Outbox.Delivered(ctx, s, p)
 }
 
-// quiet waits until nothing is due.
+// quiet waits until no timer is due.
 func (f *callFixture) quiet() {
 	f.Helper()
 	kinds := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)

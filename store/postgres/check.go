@@ -151,7 +151,7 @@ func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string,
 	}
 }
 
-// files verifies that each file has its own bytes. They are read one by one, because they may be large.
+// files verifies that each file has its own bytes. The files are read one by one, because they may be large.
 func (c *checker) files() error {
 	type one struct {
 		execution string
@@ -221,8 +221,8 @@ func (c *checker) people() error {
 	}))
 }
 
-// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. It does not
-// verify the signatures of the heads, which needs the key.
+// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. The function
+// does not verify the signatures of the heads, which needs the key.
 func (c *checker) audit() error {
 	type place struct {
 		chain string
@@ -266,7 +266,7 @@ func (c *checker) audit() error {
 				if x.Sum != e.Sum {
 					c.fault("audit_journal: leaf %d has another hash than record %d of chain %s", e.Leaf, e.Seq, e.Chain)
 				}
-			// Pruning removes a whole chain, and a new chain may have started since under its name.
+			// Pruning removes a whole chain. Afterwards, a new chain with the same name may have started.
 			case begun && first.Leaf <= e.Leaf:
 				c.fault("audit_journal: leaf %d names record %d of chain %s, which is not there", e.Leaf, e.Seq, e.Chain)
 			}

@@ -16,9 +16,9 @@ import (
 )
 
 // Each row with a record has a checksum over its table, its key and its record. A row that does not match its checksum
-// is never read as valid: a reader that needs it gets a *store.DamagedError that names it, and everything else stays
-// readable. The checksum shows mistakes and faults. Whoever wants to deceive the bot can compute it; against that, what
-// permits a run is compared with the history.
+// is never read as valid: a reader of this row gets a *store.DamagedError that names the row. All other rows stay
+// readable. The checksum detects mistakes and faults. The checksum does not stop an attacker, who can compute a
+// checksum. Against attackers, the records that permit a run are compared with the history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -33,7 +33,8 @@ func numbered(id string, n int64) string { return strconv.FormatInt(n, 10) + " "
 
 const whyChecksum = "its checksum does not match what it holds"
 
-// decodeRow decodes the record of a row whose checksum is right. Its error is a *store.DamagedError about x.
+// decodeRow decodes the record of a row whose checksum is right. The error of decodeRow is a *store.DamagedError about
+// x.
 func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err error) {
 	if !bytes.Equal(sum, rowSum(x.Bucket, key, js)) {
 		x.Why = whyChecksum
@@ -46,7 +47,7 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// note records damage if an error is about a damaged row, which it returns; nil: it is not.
+// If an error is about a damaged row, note records the damage and returns it. For any other error, note returns nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {
@@ -74,7 +75,8 @@ var (
 // Damage lists known, unresolved damage.
 func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
 
-// OnDamage registers a function that is called with all damage, found earlier or later. fn must not use the store.
+// OnDamage registers a function that is called with all damage: the damage that is already known, and the damage that
+// is found later. fn must not use the store.
 func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }
 
 // sources are the tables of records with ids, by their names.
@@ -88,7 +90,8 @@ var sources = map[string]source{
 type source interface {
 	// damaged reports whether the record with an id is damaged.
 	damaged(r *run, id string) (bool, error)
-	// inspect notes the damaged records of the next page, and returns the last id; empty: there are no more.
+	// inspect records the damaged records of the next page, and returns the last id. The id is empty if there are no
+	// more records.
 	inspect(r *run, after string) (last string, err error)
 }
 
@@ -147,13 +150,13 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// The pace of an inspection: other transactions have the server to themselves between pages.
+// The pace of an inspection. An inspection pauses between pages, so that other transactions can use the server alone.
 const (
 	inspectPage  = 200
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record and every record of the history, in small transactions, and records the damage that it
+// Inspect reads every record, including those of the history, in small transactions. Inspect records the damage that it
 // finds.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
@@ -183,7 +186,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	return nil
 }
 
-// inspectAudit notes the damaged records of the next page of the history.
+// inspectAudit records the damaged records in the next page of the history.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	err = r.query(nil, rows(limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var err error
@@ -193,7 +196,7 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 	return lastChain, lastSeq, err
 }
 
-// inspectPayloads notes the damaged texts of the next page of the history.
+// inspectPayloads records the damaged payloads in the next page of the history.
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
 		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq"
@@ -208,7 +211,8 @@ func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq
 	return lastChain, lastSeq, err
 }
 
-// inspectFiles notes the next file if it is damaged. Files may be large, so it reads one at a time.
+// inspectFiles reads the next file, and records damage in it. Files may be large, so inspectFiles reads only one file
+// at a time.
 func inspectFiles(r *run, execution string, index int64) (lastExecution string, last int64, err error) {
 	const next = "SELECT execution, index FROM files WHERE (execution, index) > ($1, $2) ORDER BY execution, index LIMIT 1"
 	err = r.query(nil, row(next, []any{execution, index}, func(found pgx.Row) error { return found.Scan(&lastExecution, &last) }))

@@ -12,18 +12,18 @@ import (
 	"countersign/store"
 )
 
-// A commit whose answer was lost is looked up. Each connection has a row in the table connections. A transaction that
-// writes ends with a call of number_commit, which counts the commits in that row. After a loss, settle marks the row as
-// fenced, over another connection, and reads the number of the last commit:
+// If the answer to a commit was lost, the store looks up whether the commit happened. Each connection has a row in the
+// table connections. Each transaction that writes ends with a call of number_commit, which counts the commits in that
+// row. After a loss, settle marks the row as fenced, over another connection, and reads the number of the last commit:
 //
-//   - If that is the number of the lost commit, the transaction was committed.
-//   - If it is lower, the transaction was not committed. It never will be, even if its statements are still on their
-//     way, because number_commit fails for a fenced connection.
+//   - If the number is that of the lost commit, the transaction was committed.
+//   - If the number is lower, the transaction was not committed. The transaction will never be committed, even if its
+//     statements are still on their way, because number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is still open, and settle ends its server process.
 //
-// PostgreSQL's own pg_xact_status can't replace this. It needs the transaction's id before the COMMIT is sent, which is
-// one round trip more. And after a crash, the server may assign the same id again, and would then answer for another
-// transaction.
+// PostgreSQL's own pg_xact_status can't replace this table, for two reasons. pg_xact_status needs the transaction's id
+// before the COMMIT is sent, and reading this id takes one more round trip. After a crash, the server may assign the
+// same id again, and pg_xact_status would then answer for another transaction.
 
 // connection identifies a connection among all connections that were ever made.
 type connection struct {
@@ -39,8 +39,8 @@ func connectionOf(conn *pgx.Conn) *connection {
 	return conn.PgConn().CustomData()[connectionKey].(*connection)
 }
 
-// register gives a new connection of the pool its row, and removes rows of connections that ended long ago. It makes
-// COMMIT wait until the commit is durable, whatever the server's default is.
+// register gives a new connection of the pool its row, and removes rows of connections that ended long ago. The
+// function also makes COMMIT wait until the commit is durable, because the server's default may differ.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
@@ -51,13 +51,13 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// How long settle tries to reach the database, and how long it lets an open transaction continue.
+// Time limits of settle: how long it tries to reach the database, and how long an open transaction may continue.
 const (
 	settleFor = 10 * time.Minute
 	untilEnd  = time.Second
 )
 
-// settle finds out whether a commit that was not answered was carried out. It tries until the database answers, the
+// settle finds out whether a commit happened whose answer was lost. The function tries until the database answers, the
 // store is closed, or ten minutes have passed.
 func (s *Store) settle(ctx context.Context, lost *connection, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)

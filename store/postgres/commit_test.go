@@ -25,7 +25,8 @@ func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 	}
 }
 
-// A commit whose answer is lost happens exactly once, wherever the connection is cut, and Update says so.
+// If the answer of a commit is lost, the commit still happens exactly once, and Update returns nil. The result is the
+// same at every place where the connection can be cut.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  pgserver.Cutting
@@ -72,7 +73,7 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// A commit that reaches the server after it was given up is refused.
+// If a commit reaches the server after the client has given up the commit, the server refuses it.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -90,7 +91,8 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// While the database can't be reached, a commit without an answer stays undecided; Close ends the waiting.
+// While the database can't be reached, the outcome of a commit without an answer stays unknown. Close ends the waiting
+// for the outcome.
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	p, url := through(t, empty(t))
@@ -124,7 +126,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 }
 
-// If two transactions each read what the other one writes, one of them runs again.
+// If two transactions each read rows that the other transaction writes, one of the two runs again.
 func TestSerialization(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))
@@ -138,7 +140,8 @@ func TestSerialization(t *testing.T) {
 		}
 		return sum, nil
 	}
-	// Each adds to its own counter if the sum of both is zero. If one runs after the other, only the first one adds.
+	// Each transaction adds to its own counter if the sum of both counters is zero. If one transaction runs after the
+	// other, only the first transaction adds.
 	met := make(chan struct{})
 	var arrived, runs, added atomic.Int64
 	results := make(chan error, 2)
@@ -182,8 +185,8 @@ func TestSerialization(t *testing.T) {
 	}
 }
 
-// A decision that has begun before a change of the policy does not count after it: if the change has read what the
-// decision writes, the decision runs again, and meets the other policy.
+// A decision that began before a change of the policy does not count after the change. If the change has read rows that
+// the decision writes, the decision runs again, and meets the new policy.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -218,7 +221,7 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Connections that died while they were idle are replaced, for updates and for views.
+// Connections that broke while they were idle are replaced, for updates and for views.
 func TestDeadConnections(t *testing.T) {
 	t.Parallel()
 	p, url := through(t, empty(t))

@@ -45,14 +45,15 @@ var parts = []partTables{
 	{store.PartJournal, []string{"audit_journal"}, eachJournal, putJournal},
 }
 
-// contents reads every row in one transaction. Unlike other reads, the rows are streamed: they need not fit in memory.
+// contents reads every row in one transaction. Unlike other reads, contents streams the rows, so they need not fit in
+// memory.
 type contents struct {
 	reader
 	ctx  context.Context
 	lost func(x store.Damage, owner string) // called with damaged rows, which are left out; nil: they are errors
 }
 
-// readable returns nil for a damaged row that is left out, and its error otherwise.
+// readable returns nil for a damaged row that is left out, and otherwise the row's error.
 func (c *contents) readable(err error, x store.Damage, owner string) error {
 	var damaged *store.DamagedError
 	if c.lost == nil || !errors.As(err, &damaged) {
@@ -63,7 +64,7 @@ func (c *contents) readable(err error, x store.Damage, owner string) error {
 	return nil
 }
 
-// patiently lets the statements of a transaction take as long as they need, and lets them read whole tables.
+// patiently removes the time limits for the statements of a transaction, and lets them read whole tables.
 const patiently = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), set_config('enable_seqscan', 'on', true)"
 
 func (c *contents) begin() error {
@@ -76,8 +77,8 @@ func (c *contents) begin() error {
 	return nil
 }
 
-// knowsAll returns store.ErrNewer if the tables are of a newer version, even if the program works on them: they may have
-// what it would not check, and not copy.
+// knowsAll returns store.ErrNewer if the tables have a newer version. A newer version is an error even if the program
+// can work with these tables, because it would not check or copy their new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {
@@ -121,8 +122,8 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// EachReadable is EachRow for a damaged store: it leaves out damaged rows, and calls lost with each of them and the id
-// of what it belongs to.
+// EachReadable is EachRow for a damaged store. EachReadable leaves out damaged rows. For each damaged row it calls
+// lost, with the row and the id of the record that the row belongs to.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
@@ -430,7 +431,7 @@ func eachJournal(c *contents, fn func(store.Row) error) error {
 	})
 }
 
-// putJournal gives an entry its leaf if a head covers it. The heads were copied before.
+// putJournal gives an entry its leaf if a head covers it. The heads were copied before the journal.
 func putJournal(f *filling, row store.Row) error {
 	var leaf any
 	if row.Entry.Leaf < f.sealed {
@@ -460,8 +461,9 @@ type batch struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copying is the beginning of the place in the table origin while the database is an incomplete copy. The mark follows.
-// A program that does not know this takes the database for a restored one, and is held.
+// copying is the prefix of the column place in the table origin while the database is an incomplete copy. The mark
+// follows the prefix. A program that does not know the prefix takes the database for a restored one, and does not start
+// to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {
@@ -473,7 +475,7 @@ func (f *filling) add(table string, columns []string, values ...any) {
 	f.batches[i].rows = append(f.batches[i].rows, values)
 }
 
-// Put sends a row, with others in one COPY for each table.
+// Put sends a row. Many rows of a table are sent together in one COPY.
 func (f *filling) Put(_ context.Context, row store.Row) error {
 	if row.Part == store.PartHeads {
 		f.sealed = row.Head.Size
@@ -495,7 +497,7 @@ func (f *filling) Put(_ context.Context, row store.Row) error {
 	return f.flush()
 }
 
-// flush writes the rows that are not written yet, and how far the copy has come, in one transaction.
+// In one transaction, flush writes the collected rows and the progress of the copy.
 func (f *filling) flush() error {
 	if err := f.End(); err != nil {
 		return err
@@ -519,7 +521,7 @@ func (f *filling) flush() error {
 	return err
 }
 
-// EachRow reads everything that was put.
+// EachRow reads all rows that were put.
 func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(); err != nil {
 		return err
@@ -530,8 +532,8 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return f.store.EachRow(ctx, fn)
 }
 
-// analyze lets the server count what was written. Without that it takes large tables for small ones, and reads all of
-// them for each page of rows. For a role that does not own the tables, it does nothing.
+// analyze lets the server count what was written. Without these counts, the server believes that large tables are
+// small, and reads a whole table for each page of rows. If the role does not own the tables, analyze does nothing.
 func analyze(r *run) error {
 	return r.query(nil, func(b *pgx.Batch) { b.Queue("ANALYZE " + strings.Join(partTableNames(), ", ")) })
 }
@@ -544,7 +546,8 @@ func partTableNames() (tables []string) {
 	return tables
 }
 
-// within runs fn in a transaction. It reads what it has written itself, and the caller keeps others away.
+// within runs fn in a transaction. The transaction sees its own writes, and the caller makes sure that nobody else uses
+// the database.
 func (f *filling) within(fn func(r *run) error) error {
 	conn, err := f.store.acquire(f.ctx)
 	if err != nil {
@@ -572,7 +575,7 @@ func (f *filling) within(fn func(r *run) error) error {
 	return nil
 }
 
-// lossOf returns the error of a statement, and says so if the connection was lost.
+// lossOf returns the error of a statement. If the connection was lost, the error says so.
 func lossOf(r *run, err error) error {
 	if r.conn.Conn().IsClosed() {
 		return lostError{err}
@@ -584,9 +587,9 @@ func lossOf(r *run, err error) error {
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
 // Fill fills an empty database, and calls fill to write its rows. Until the copy is complete and checked, Open refuses
-// the database. If it does not come to that, the next Fill continues with the rows that are missing; with anew, it
-// deletes what is there and begins again. A database with rows of anything else is ErrNotEmpty. The caller holds the
-// database.
+// the database. After an interrupted copy, the next Fill continues with the missing rows. If anew is set, the next Fill
+// deletes the incomplete copy and begins again. If the database has other rows, the error is ErrNotEmpty. The caller
+// holds the database.
 func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) error) error {
 	if !s.enter() {
 		return store.ErrClosed
@@ -620,7 +623,7 @@ func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) er
 	})
 }
 
-// begun returns how far an interrupted copy has come. With anew, it deletes that copy.
+// begun returns how far an interrupted copy has come. If anew is set, the function deletes that copy.
 func begun(r *run, anew bool) (store.Mark, error) {
 	mark, is, err := interrupted(r)
 	switch {
@@ -638,7 +641,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	return store.Mark{}, err
 }
 
-// interrupted reads how far a copy came that was interrupted. is is false if there is none.
+// interrupted reads the progress of an interrupted copy. is is false if there is no such copy.
 func interrupted(r *run) (mark store.Mark, is bool, err error) {
 	place := ""
 	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {

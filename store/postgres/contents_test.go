@@ -48,7 +48,7 @@ func openFile(path string) storetest.Opener {
 	return func() (store.Store, error) { return bolt.Open(path, bolt.Options{}) }
 }
 
-// openThere opens a store that must be there.
+// openThere opens a store that must exist.
 func openThere(path string) storetest.Opener {
 	return func() (store.Store, error) {
 		if _, err := os.Stat(path); err != nil {
@@ -62,7 +62,7 @@ func TestCopyFromFile(t *testing.T) { storetest.RunCopies(t, inFile, inDatabase)
 
 func TestCopyToFile(t *testing.T) { storetest.RunCopies(t, inDatabase, inFile) }
 
-// Each table is copied, or has nothing that a copy needs.
+// Each table is copied, or has no rows that a copy needs.
 func TestEveryTableIsCopied(t *testing.T) {
 	t.Parallel()
 	known := append(postgres.CopiedTables(), "migrations", "connections", "replicas", "claims", "origin", "set_aside")
@@ -85,7 +85,7 @@ func TestEveryTableIsCopied(t *testing.T) {
 	}
 }
 
-// A database with rows in any table is not filled.
+// Fill refuses a database with rows in any table.
 func TestFillOfADatabaseWithRows(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

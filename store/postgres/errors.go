@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// codes of PostgreSQL's errors (Appendix A of its documentation), and our own.
+// Codes of PostgreSQL's errors (Appendix A of its documentation), and of our own errors.
 const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -29,7 +29,7 @@ const (
 	codeOldReplicas   = "CS004" // needs_program: replicas with an older program work on the tables
 )
 
-// code returns the code of an error that the server sent; empty: it sent none.
+// code returns the code of an error that the server sent. If the server sent no error, the code is empty.
 func code(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -44,7 +44,7 @@ func isAnswer(err error) bool {
 	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
 }
 
-// lostError is an error after which the connection is closed: the network failed, or the server ended it.
+// lostError is an error after which the connection is closed. The network failed, or the server ended the connection.
 type lostError struct{ error }
 
 func (e lostError) Unwrap() error { return e.error }
@@ -54,15 +54,16 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// fullError is store.ErrFull, and store.ErrUnavailable, too: while the disk is full, a new connection can't be used, and a
-// read may fail.
+// fullError is both store.ErrFull and store.ErrUnavailable. While the disk is full, a new connection can't be used, and
+// a read may fail.
 type fullError struct{ error }
 
 func (e fullError) Unwrap() error { return e.error }
 
 func (e fullError) Is(target error) bool { return target == store.ErrUnavailable }
 
-// isContended reports whether the transaction conflicted with others and may succeed when it runs again.
+// isContended reports whether the transaction conflicted with other transactions. Such a transaction may succeed when
+// it runs again.
 func isContended(err error) bool {
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeUnique:

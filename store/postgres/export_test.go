@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// Freeze ends the heartbeats, as if the process were stopped.
+// Freeze ends the heartbeats, as if the process were suspended.
 func (r *Replica) Freeze() {
 	r.stop()
 	r.work.Wait()
@@ -53,7 +53,7 @@ func (s *Store) Reconnect(ctx context.Context) error {
 // Renew replaces the connections of the pool.
 func (s *Store) Renew() { s.renew(time.Now()) }
 
-// CopiedTables are the tables that a copy of a store has.
+// CopiedTables lists the tables that a copy of a store has.
 func CopiedTables() (tables []string) {
 	for _, p := range parts {
 		tables = append(tables, p.tables...)
@@ -69,7 +69,7 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 	return value, err
 }
 
-// OpenAs opens a database as a program with other migrations would.
+// OpenAs opens a database in the way of a program with other migrations.
 func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -79,7 +79,7 @@ func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*S
 	return c.open(ctx, opts)
 }
 
-// MigrateAs is Migrate of a program with other migrations.
+// MigrateAs is the function Migrate of a program with other migrations.
 func MigrateAs(ctx context.Context, url string, migrations fs.FS, dry bool) ([]string, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -101,7 +101,7 @@ func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*S
 	return s, err
 }
 
-// OpenNeeding opens a database as a program that needs a newer server would.
+// OpenNeeding opens a database in the way of a program that needs a newer server.
 func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// hold keeps a connection with an advisory lock on a database. Replicas share the lock. Whoever needs the database at
-// rest has it alone.
+// hold keeps a connection with an advisory lock on a database. Replicas share the lock. A process that needs the
+// database at rest has the lock alone.
 type hold struct {
 	store  *Store
 	shared bool
@@ -21,8 +21,8 @@ type hold struct {
 	wg     sync.WaitGroup
 }
 
-// holdClass is the first half of our advisory lock's key, and distinguishes it from locks of other programs. The second
-// half is the schema.
+// holdClass is the first half of our advisory lock's key. holdClass distinguishes our lock from the locks of other
+// programs. The second half of the key is the schema.
 const holdClass = 0x43534e
 
 const (
@@ -31,9 +31,10 @@ const (
 	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
 )
 
-// Hold reserves the database until Close. Unless shared is set, no other process can hold it: their Hold returns
-// store.ErrLocked, with a sentence that names the holder. Processes with shared hold it together. If the connection is
-// lost, the lock is taken again as soon as the database answers; if another process was faster, the store stops.
+// Hold reserves the database until Close. If shared is not set, no other process can hold the database: Hold then
+// returns store.ErrLocked there, with a sentence that names the holder. Processes that set shared can hold the database
+// together. If the connection is lost, the lock is taken again as soon as the database answers. If another process was
+// faster and keeps the lock, the store stops.
 func (s *Store) Hold(ctx context.Context, shared bool) error {
 	conn, err := s.lock(ctx, shared)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *Store) Hold(ctx context.Context, shared bool) error {
 	return nil
 }
 
-// keep waits for the loss of the connection, and takes the lock again.
+// keep waits until the connection is lost, and then takes the lock again.
 func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	for {
 		for err := error(nil); err == nil; { // no notification comes: this returns when the connection is lost, or ctx ends

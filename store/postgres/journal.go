@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// Journal lists the entries with a leaf, and after them those that no head covers yet, in the order of their positions.
+// Journal lists the entries of the journal. The entries with a leaf come first. Then come the entries that no head
+// covers yet, in the order of their positions.
 func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, err error) {
 	if limit <= 0 {
 		return nil, nil
@@ -98,7 +99,8 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 // auditPage is the number of rows that EachAuditRow reads with one query.
 const auditPage = 500
 
-// EachAuditRow reads pages of records, each with the payloads in its range, including payloads without a record.
+// EachAuditRow reads pages of records. With each page, EachAuditRow reads the payloads in the page's range, including
+// payloads without a record.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	leaves, err := t.unsealed()
 	if err != nil {
@@ -154,8 +156,9 @@ ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 	}
 }
 
-// payloads reads the payloads after a place, up to that of the last record; nil: all. Each query has a limit, because the
-// server would not use the index for what it takes for a large part of the table.
+// payloads reads the payloads after a place, up to the place of the last record. If last is nil, the function reads all
+// payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would then
+// not use the index.
 func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
 	until, upTo := "", []any(nil)
 	if last != nil {
@@ -179,7 +182,7 @@ func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out
 	return out, nil
 }
 
-// merge adds payloads to their records, both in order. A payload without a record gets a row of its own.
+// merge adds payloads to their records. Both lists are in order. A payload without a record gets a row of its own.
 func merge(records, payloads []approvers.AuditRow) []approvers.AuditRow {
 	out := make([]approvers.AuditRow, 0, len(records))
 	for _, x := range records {

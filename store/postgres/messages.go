@@ -24,7 +24,7 @@ func (t numberedTable[T]) selects() string {
 	return fmt.Sprintf("SELECT %s, %s, checksum, record FROM %s ", t.id, t.n, t.in)
 }
 
-// scan reads a row. The error of a damaged one is a *store.DamagedError.
+// scan reads a row. If the row is damaged, the error is a *store.DamagedError.
 func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err error) {
 	var sum, js []byte
 	if err := found.Scan(&id, &n, &sum, &js); err != nil {
@@ -38,7 +38,8 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads those records of an id that the rest of a SELECT finds, and the damage of the others.
+// list reads the records of an id that the rest of a SELECT finds. The function also returns the damage of the records
+// that it can't read.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
@@ -57,7 +58,7 @@ func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, 
 	return out, damaged, nil
 }
 
-// all is like list. A damaged record is an error.
+// all is like list, but returns an error for a damaged record.
 func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, id, where, args...)
 	if err = cmp.Or(err, damaged); err != nil {
@@ -66,7 +67,8 @@ func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error
 	return list, nil
 }
 
-// inspect notes the damaged records of the next page, and returns the key of the last one; empty: there are no more.
+// inspect records the damaged records of the next page, and returns the key of the last record. The key is empty if
+// there are no more records.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
 	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.id, t.n)
 	err = r.query(on(t.in), rows(limited(t.selects()+where, inspectPage), []any{id, n}, func(found pgx.Rows) error {
@@ -145,8 +147,8 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	return t.run.exec("DELETE FROM renderings WHERE message = $1 AND post < $2", text(message), number(below))
 }
 
-// exists reports whether a row that is written only once is there already. Like table.write, it assumes that a row that
-// it has not seen is absent. If that was wrong, the closure runs again and looks.
+// exists reports whether a row that is written only once is there already. Like table.write, exists assumes that an
+// unknown row is absent. If this was wrong, the closure runs again and asks the server.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

@@ -43,7 +43,7 @@ type step struct {
 
 var needsProgram = regexp.MustCompile(`(?m)^SELECT needs_program\((\d+)\);$`)
 
-// steps returns the program's migrations after a version of the tables, in their order.
+// steps returns the program's migrations that come after a version of the tables, in order.
 func (c *config) steps(after int64) (list []step, err error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *config) newest() (int64, error) {
 // Newest returns the version of the tables that this program was written for.
 func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
 
-// Migrate brings the tables up to date, or only lists what it would do. It returns the names of the migrations. Only
-// one process at a time migrates a database.
+// Migrate brings the tables up to date. If dry is set, Migrate changes nothing. Migrate returns the names of the
+// migrations. Only one process at a time migrates a database.
 func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -92,7 +92,7 @@ func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	return c.update(ctx, dry)
 }
 
-// update is Migrate for the migrations of c.
+// update does the work of Migrate, with the migrations of c.
 func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 	if _, err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
 		return nil, err
@@ -101,7 +101,7 @@ func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 }
 
 // migrateWait is how long a change of a table waits for the transactions that use it. The replicas wait behind the
-// change, so it gives up before their leases are over.
+// change, so the change gives up before the replicas' leases end.
 const migrateWait = 2 * time.Second
 
 func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
@@ -155,15 +155,16 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	return names, nil
 }
 
-// ErrOldReplicas says that replicas with an older program work on the database, and would not work on the new tables.
+// ErrOldReplicas says that replicas with an older program work on the database. This program can't work on the new
+// tables.
 var ErrOldReplicas = errors.New("store: replicas of an older version work on the database")
 
 func olderReplicas(names string) error {
 	return fmt.Errorf(`%w: %s. They can't work on the tables of this version. Stop them, and try again (docs/postgres.md, "Upgrades")`, ErrOldReplicas, names)
 }
 
-// pending lists the migrations that are to be applied. The error is ErrOldReplicas if replicas work on the database
-// that could not work on the tables afterwards.
+// pending lists the migrations that are to be applied. The error is ErrOldReplicas if some of the current replicas
+// could not work on the migrated tables.
 func (c *config) pending(ctx context.Context) ([]step, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *config) pending(ctx context.Context) ([]step, error) {
 	if !there {
 		return list, nil
 	}
-	// As in needs_program, but tables of version 6 have no column schema_version.
+	// This is the same check as in needs_program, but for tables of version 6, which have no column schema_version.
 	const older = `SELECT coalesce(string_agg(concat_ws(' ', name, nullif(version, '')), ', ' ORDER BY name), '')
 FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < $1 AND alive_until > clock_timestamp()`
 	var names string
@@ -202,7 +203,7 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// notOwner explains that the role may not change the tables.
+// notOwner returns an error that explains that the role may not change the tables.
 func (c *config) notOwner(err error) error {
 	if code(err) != codePrivilege {
 		return c.sentence(err)

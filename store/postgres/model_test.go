@@ -22,7 +22,8 @@ var (
 	spinStates = regexp.MustCompile(`(\d+) states, stored`)
 )
 
-// spin searches all states of the model, and returns what it reports. Search ends at the first error.
+// spin runs the program Spin, which searches all states of the model. The function returns Spin's report. The search
+// ends at the first error.
 func spin(t *testing.T, defines ...string) string {
 	t.Helper()
 	program := testkit.RequireProgram(t, "spin", "the model of claims", testkit.InstallSpin)
@@ -57,7 +58,8 @@ func spin(t *testing.T, defines ...string) string {
 	return report
 }
 
-// The protocol of claims, leases and fences holds in every order of its steps, and its broken variants don't.
+// The protocol of claims, leases and fences is correct in every order of its steps. The deliberately broken variants of
+// the protocol are not.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -91,7 +93,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The model has the steps that the code has.
+// The model has the same steps as the code.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{ // methods that are not steps of the protocol

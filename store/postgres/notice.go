@@ -15,11 +15,11 @@ import (
 	"countersign/store"
 )
 
-// Replicas tell each other what they have committed with NOTIFY. A notice is sent after its transaction, because a
-// transaction that notifies takes a lock that all notifying transactions of the server share, until its commit is on
-// disk. So a notice may be lost, and whoever needs it also looks in the database.
+// With NOTIFY, replicas tell each other about their commits. A notice is sent after its transaction. A transaction with
+// NOTIFY would hold a lock until its commit is on disk, and all other transactions with NOTIFY on this server would
+// wait for that lock. So a notice may be lost, and its receivers must also look in the database.
 
-// notices are the notices to and from the other replicas.
+// notices holds the notices to and from the other replicas.
 type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
@@ -76,7 +76,8 @@ func (n *notices) signal() {
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
 
-// Hears returns since when the notices of the other replicas are received; zero: they are not.
+// Hears returns the time since which this replica has received the notices of the other replicas. If this replica does
+// not receive notices now, the time is zero.
 func (r *Replica) Hears() time.Time {
 	r.notices.mu.Lock()
 	defer r.notices.mu.Unlock()
@@ -89,13 +90,14 @@ func (n *notices) setHears(since time.Time) {
 	n.hears = since
 }
 
-// channel names the channel of a schema's notices. Channels belong to the database.
+// channel returns the name of the channel for the notices of a schema. All schemas of a database share the names of
+// channels.
 func (c *config) channel() string {
 	return fmt.Sprintf("countersign_%x", sha256.Sum256([]byte(c.schema)))[:40]
 }
 
-// notify sends the notices that Tell has collected, until ctx ends. Notices that come while one is being sent are sent
-// together, as the next one.
+// notify sends the notices that Tell has collected, until ctx ends. Notices that come while a notice is being sent are
+// sent together, as the next notice.
 func (r *Replica) notify(ctx context.Context) {
 	for {
 		select {
@@ -144,7 +146,7 @@ func payloads(n sent) (list []string) {
 	return nil
 }
 
-// listen receives the notices of the other replicas until ctx ends.
+// listen receives the notices of the other replicas, until ctx ends.
 func (r *Replica) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.listenOnce(ctx); err != nil && ctx.Err() == nil {
@@ -199,15 +201,15 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 	}
 }
 
-// silence is for how long nothing may come over a connection before it is tested, and answerWithin how long the test
-// may take.
+// silence is the time after which a connection without data is tested. answerWithin is the longest duration of this
+// test.
 const (
 	silence      = 3 * time.Second
 	answerWithin = 2 * time.Second
 )
 
-// heard waits for a notification. While none comes, it tests the connection now and then: if the server's machine is
-// gone, nothing else would show that.
+// heard waits for a notification. While no notification comes, heard tests the connection from time to time. If the
+// server's machine is gone, only this test shows it.
 func heard(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	for {
 		limited, cancel := context.WithTimeout(ctx, silence)

@@ -23,7 +23,7 @@ import (
 	"countersign/store"
 )
 
-// Options say how a database is opened.
+// Options says how a database is opened.
 type Options struct {
 	Create  bool // make the tables in an empty database
 	Migrate bool // bring older tables up to date
@@ -42,7 +42,7 @@ const (
 	defaultSchema    = "countersign"
 )
 
-// config is what the URL says.
+// config is the content of the URL.
 type config struct {
 	pool       *pgxpool.Config
 	schema     string
@@ -51,8 +51,8 @@ type config struct {
 	oldest     int   // major version of the server that can be used
 }
 
-// answering remembers which of the URL's addresses answered last. New connections try that one first: otherwise, after
-// a failover, each of them would wait for a machine that is gone.
+// answering remembers which of the URL's addresses answered last. New connections try this address first. Otherwise,
+// after a failover, each new connection would wait for a machine that is gone.
 type answering struct {
 	mu    sync.Mutex
 	hosts map[string]string // by IP
@@ -144,12 +144,12 @@ func parse(url string) (*config, error) {
 		defer cancel()
 		return register(ctx, conn)
 	}
-	// An idle connection is not tested before it is used, because that would take a round trip: see run.query.
+	// An idle connection is not tested before it is used, because the test would take a round trip: see run.query.
 	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	return c, nil
 }
 
-// settings are those of every session.
+// settings holds the settings of every session.
 func (c *config) settings() map[string]string {
 	return map[string]string{
 		"search_path":                         c.schema,
@@ -162,8 +162,8 @@ func (c *config) settings() map[string]string {
 	}
 }
 
-// setting makes a new connection's session have settings. They are not sent as parameters of the connection: PgBouncer
-// refuses most of those, or ignores them.
+// setting gives the session of a new connection its settings. The settings are not sent as parameters of the
+// connection, because PgBouncer refuses or ignores most of these parameters.
 func setting(settings map[string]string, within time.Duration) pgconn.AfterConnectFunc {
 	var all strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -184,13 +184,13 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // ErrURL says that the address can't be used.
 var ErrURL = errors.New("store: the database's address can't be used")
 
-// ErrOlder says that the tables are of an older version, and that the options do not allow changing them.
+// ErrOlder says that the tables have an older version, and that the options do not allow changing the tables.
 var ErrOlder = errors.New("store: the database's tables are of an older version")
 
-// ErrEmpty says that there are no tables, and that the options do not allow making them.
+// ErrEmpty says that there are no tables, and that the options do not allow making tables.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
-// ID returns an identifier of a database, which is the same for every user.
+// ID returns an identifier of a database. The identifier is the same for every user.
 func ID(url string) string {
 	c, err := parse(url)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *config) id() string {
 	return fmt.Sprintf("postgres:%s/%s/%s", address(to.Host, to.Port), to.Database, c.schema)
 }
 
-// name names a database for people.
+// name returns the name of a database, for people.
 func name(c *pgx.ConnConfig) string {
 	at := []string{address(c.Host, c.Port)}
 	for _, f := range c.Fallbacks {
@@ -215,7 +215,7 @@ func name(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("the database %s at %s", c.Database, strings.Join(at, " or "))
 }
 
-// Open opens a database. Its errors say what to do.
+// Open opens a database. The errors of Open say what to do.
 func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -250,7 +250,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection outside of a pool. It tries each address for connect_timeout.
+// connect makes a connection outside of the pool. The function tries each address for at most connect_timeout.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	to := c.pool.ConnConfig.Copy()
 	c.server.order(to)
@@ -262,8 +262,8 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare looks at the server and the tables, and makes or changes the tables as the options say. It returns what the
-// role may do.
+// prepare looks at the server and the tables, and makes or changes the tables as the options say. The function returns
+// the rights of the role.
 func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -297,10 +297,10 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	return found.rights, err
 }
 
-// migrationPoll is how often a process looks whether another one has made the tables.
+// migrationPoll is how often a process looks whether another process has made the tables.
 const migrationPoll = 100 * time.Millisecond
 
-// usable returns an error if the tables can't be used, and the options do not allow changing them.
+// usable returns an error if the tables can't be used and the options do not allow changing the tables.
 func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
 	case found.foreign:
@@ -319,12 +319,12 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
-// newer says that a program can't work on newer tables.
+// newer returns the error for tables that are too new for this program.
 func (c *config) newer(found looked, target int64) error {
 	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
 }
 
-// looked is what look found on the server.
+// looked holds the findings of look on the server.
 type looked struct {
 	version int64 // of the tables; 0: there are none
 	oldest  int64 // the oldest program that works on them; 0: they don't say
@@ -334,13 +334,13 @@ type looked struct {
 	migrating bool // a process was changing the tables, so the version may be between two
 }
 
-// worksWith reports whether a program that was written for a version of the tables works on these, or on these after
-// their update.
+// worksWith reports whether a program that was written for a version of the tables works on the tables found, as they
+// are or after their update.
 func (l looked) worksWith(program int64) bool {
 	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
 
-// look reads what the server has, and changes nothing.
+// look reads the state of the server and of the tables, and changes nothing.
 func (c *config) look(ctx context.Context) (found looked, err error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -393,11 +393,13 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	return found, err
 }
 
-// poolTries is how often sameSession looks, because other clients of a pooler may use the process in between.
+// poolTries is how often sameSession looks. One look is not enough, because other clients of a pooler may use the
+// process in between.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process, and so its session. That is the case
-// behind a PgBouncer whose pool_mode is not session: an idle process then serves any connection.
+// sameSession returns an error if a connection does not keep its server process. The connection then does not keep its
+// session either. This happens behind a PgBouncer whose pool_mode is not session, because there an idle process serves
+// any connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)
@@ -415,7 +417,8 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	}
 	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
 	for range poolTries {
-		// The transaction takes an idle process. If that is not this connection's, somebody else may be using that one.
+		// The transaction takes an idle process. If the transaction gets another process than this connection's, the
+		// process of this connection may be in use by another client.
 		theirs, seen, err := own.fromOutside(ctx, other)
 		switch {
 		case code(err) == codeProtocol: // PgBouncer refuses BEGIN so with pool_mode = statement
@@ -447,7 +450,7 @@ type process struct {
 	kept bool   // the session has the setting that sameSession has made
 }
 
-// processOf reads which process a connection has. It prepares nothing.
+// processOf returns the server process of a connection. processOf uses no prepared statements.
 func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	row, err := onlyRow(ctx, conn, "SELECT pid, query_start, current_setting('countersign.session', true) FROM pg_stat_activity WHERE pid = pg_backend_pid()")
 	if err == nil {
@@ -456,8 +459,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. It returns that connection's process, and when the last
-// statement of this process began.
+// fromOutside begins a transaction over another connection. fromOutside returns the server process of the other
+// connection, and the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
 	if err != nil {
@@ -466,7 +469,7 @@ func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used st
 	return string(row[0]), string(row[1]), nil
 }
 
-// onlyRow runs statements without preparing them, and returns the row of the last one.
+// onlyRow runs statements without preparing them, and returns the row of the last statement.
 func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) {
 	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -487,7 +490,7 @@ func (c *config) pooled() error {
 // ErrServer says that the server or the database can't be used.
 var ErrServer = errors.New("store: this database server can't be used")
 
-// sentence returns an error of connecting that says what to do.
+// sentence turns an error of a connection attempt into an error that says what to do.
 func (c *config) sentence(err error) error {
 	at := c.name()
 	err = plain{err}
@@ -522,7 +525,7 @@ func (c *config) sentence(err error) error {
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
 }
 
-// plain is an error in one line.
+// plain returns the text of an error in one line.
 type plain struct{ error }
 
 func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error()), " ") }

@@ -25,7 +25,8 @@ import (
 	"countersign/store/record"
 )
 
-// tryOpen opens a database that can't be opened. The error has all words, and never the password.
+// tryOpen tries to open a database that can't be opened. The error must have all given words, and must not have the
+// password.
 func tryOpen(t *testing.T, address string, want error, words ...string) {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), address, postgres.Options{})
@@ -71,7 +72,7 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
 }
 
-// A server that is too old is refused, with its version and the one that is needed.
+// A server that is too old is refused. The error names the version of the server and the required version.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	s, err := postgres.OpenNeeding(t.Context(), at(database(t, template)), 99)
@@ -83,7 +84,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// A user with too few rights is told so when the store is opened.
+// If the user has too few rights, opening the store fails with an error that says so.
 func TestOpenWithoutRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -134,7 +135,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// Processes that start at the same time wait for each other.
+		// Processes that start at the same time wait for each other's migrations.
 		results := make(chan error)
 		for range 3 {
 			go func() {
@@ -165,7 +166,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// Each step says at its end which program works on the tables after it.
+// At its end, each migration says which program works on the tables after the migration.
 func TestStepsSayTheOldestProgram(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
@@ -199,7 +200,7 @@ func TestStepsSayTheOldestProgram(t *testing.T) {
 	}
 }
 
-// One process at a time holds a database.
+// Only one process at a time can hold a database.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -219,7 +220,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A commit is durable when it is answered, even if the server's default is not to wait for that.
+// A commit is durable when the server has answered it, even if the default of the server is to answer earlier.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -278,8 +279,8 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// A record that was changed by anything but the bot is never read as valid. Everything else stays readable, and the
-// record can be written again after it was set aside.
+// A record that another program has changed is never read as valid. All other records stay readable. The changed record
+// can be written again after it was set aside.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -329,7 +330,7 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("%s: got error %v, want that %s %s is damaged", what, err, bucket, id)
 		}
 	}
-	// All in one transaction: damage does not end it.
+	// All these reads are in one transaction, because damage does not end a transaction.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		_, err := tx.Request("a")
 		torn("a changed record", err, "requests", "a")
@@ -375,7 +376,7 @@ func TestDamagedRecords(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// After it was set aside, the record can be written again.
+	// After the damaged record was set aside, the record can be written again.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		of, done, err := tx.(store.SetAside).SetAside("requests", "a")
 		if !done || err != nil || len(of) != 1 || of[0] != "c" {
@@ -428,8 +429,8 @@ func history(t *testing.T, s *postgres.Store) {
 	}
 }
 
-// The server refuses the bot's role every change of the history and of the tables, and what the functions for the
-// exceptions refuse.
+// The server refuses every change of the history and of the tables by the bot's role. A few functions allow exceptions,
+// and refuse all other changes.
 func TestRoleCannotChangeHistory(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -473,7 +474,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 			t.Errorf("%s: got error %v, want one that says %q", statement, err, want)
 		}
 	}
-	// Tables of the role itself do not come before those of the history.
+	// Tables that belong to the role itself are not used in place of the tables of the history.
 	if _, err := conn.Exec(t.Context(), "SET search_path = countersign; CREATE TEMPORARY TABLE audit_records (LIKE countersign.audit_records); SELECT prune_chain('q')"); err != nil {
 		t.Error(err)
 	}
@@ -492,7 +493,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 	}
 }
 
-// A database that was copied, as by a dump, is noticed once it has rows.
+// The store notices that a database was copied, for example by a dump, once the database has rows.
 func TestRelocated(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -514,8 +515,8 @@ func TestRelocated(t *testing.T) {
 	}
 }
 
-// A role with too few rights is told the statements that grant what is missing, and of rights beyond what is needed it
-// is told how to take them away.
+// If a role has too few rights, the error has the statements that grant the missing rights. If a role has more rights
+// than needed, the text says how to take these rights away.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -572,7 +573,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("after %s: %s, %v", want, r.Excess(), r.Missing())
 		}
 	}
-	// INSERT for all columns includes the columns that are allowed, so taking it away leaves too little.
+	// The right INSERT for all columns includes the allowed columns. So taking away this right leaves too few rights.
 	if err := execIn(name, "GRANT INSERT ON countersign.audit_journal TO "+role); err != nil {
 		t.Fatal(err)
 	}
@@ -594,7 +595,7 @@ func TestRights(t *testing.T) {
 	if r := rights(); !strings.Contains(r.Excess(), "owns the tables") {
 		t.Errorf("the owner: %s", r.Excess())
 	}
-	// Only the owner changes the tables.
+	// Only the owner of the tables can change them.
 	if err := execIn(name, "DELETE FROM countersign.migrations WHERE version_id = (SELECT max(version_id) FROM countersign.migrations)"); err != nil {
 		t.Fatal(err)
 	}
@@ -603,8 +604,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A role with the rights that earlier versions documented keeps working after the upgrade, and can't change the history
-// any more.
+// Earlier versions documented other rights for the role. A role with those rights keeps working after the upgrade, but
+// can't change the history any more.
 func TestUpgradeOfRole(t *testing.T) {
 	t.Parallel()
 	name := database(t, "template0")
@@ -667,7 +668,7 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
-// The statements of docs/postgres.md run as they are written there.
+// The statements in docs/postgres.md work exactly as they are written there.
 func TestDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")
@@ -686,7 +687,7 @@ func TestDocumentedStatements(t *testing.T) {
 	}
 }
 
-// The views answer what waits for whom.
+// The views of the database show which requests wait for whom.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -720,7 +721,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// The hold survives the loss of its connection. If another process is there afterwards and stays, the store stops.
+// The hold on the database survives the loss of its connection. If another process then has the lock and keeps it, the
+// store stops.
 func TestHoldLost(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

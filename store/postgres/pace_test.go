@@ -19,10 +19,11 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaEnv makes TestReplicaProcess a replica on the database that it names.
+// replicaEnv is an environment variable. The variable makes TestReplicaProcess a replica on the database whose URL is
+// in the variable.
 const replicaEnv = "COUNTERSIGN_TEST_REPLICA"
 
-// TestReplicaProcess is a replica in a process of its own, which TestTakeover kills.
+// TestReplicaProcess is a replica in a process of its own. TestTakeover kills this process.
 func TestReplicaProcess(t *testing.T) {
 	url := os.Getenv(replicaEnv)
 	if url == "" {
@@ -33,7 +34,7 @@ func TestReplicaProcess(t *testing.T) {
 	select {} // until it is killed
 }
 
-// joined makes the fixture's store a replica, with the lease and heartbeats of production.
+// joined makes the fixture's store a replica, with the same lease and heartbeats as in production.
 func (f *callFixture) joined(name string) *callFixture {
 	f.Helper()
 	r, err := f.store.Join(f.Context(), postgres.ReplicaOptions{Name: name})
@@ -60,10 +61,10 @@ func (f *callFixture) has(is func(store.Shares) bool) {
 	}
 }
 
-// TestTakeover kills one of two replicas with SIGKILL. At the same moment somebody approves a request whose work
-// belongs to the killed one. The time until the other replica runs the call is at most ten seconds.
+// TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request whose work
+// belongs to the killed replica. The time until the other replica runs the call is at most ten seconds.
 //
-// COUNTERSIGN_TAKEOVERS sets the number of kills (1).
+// COUNTERSIGN_TAKEOVERS sets the number of kills. The default is 1.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -142,7 +143,7 @@ func takeover(t *testing.T, url string) (took time.Duration, err error) {
 	}
 }
 
-// list lists the shares of a set.
+// list returns the numbers of the shares in a set.
 func list(shares store.Shares) (all []int) {
 	for n := range store.ShareCount {
 		if shares.Has(n) {

@@ -17,21 +17,21 @@ import (
 	"countersign/store/postgres"
 )
 
-// smallTables have few rows, however much the store holds. All other tables grow.
+// smallTables lists the tables that have few rows even in a large store. All other tables grow.
 var smallTables = []string{"replicas", "claims", "connections", "policies", "origin", "migrations"}
 
-// mostRead is how many rows of growing tables one statement may read in vain.
+// mostRead is how many unneeded rows of growing tables one statement may read.
 const mostRead = 100
 
-// largePart is so large a part of the 2,000 waiting requests that it is also a good plan to read them all and sort them.
-// Whether PostgreSQL does so depends on the sample that it has taken.
+// largePart is a limit of rows that is a large part of the 2,000 waiting requests. For such a limit, reading and
+// sorting all of them is also a good plan. PostgreSQL may choose either plan, depending on its statistics.
 const largePart = 200
 
-// TestPlans has calls done, from the message to the answer, by two replicas on a store with thousands of requests; then
-// one of them is stopped, and the other takes its work over. In the end every waiting request is checked against another
-// policy. The server explains every statement as it was executed,
-// also those within functions. No statement may read a growing table without an index, or many of its rows in vain.
-// PostgreSQL plans a statement either for its parameters or for any: both are tried.
+// In TestPlans, two replicas make calls, from the message to the answer, on a store with thousands of requests. Then
+// one replica is stopped, and the other takes over its work. At the end, every waiting request is checked against
+// another policy. The server explains every statement as it was executed, including statements within functions. No
+// statement may read a growing table without an index, or read many rows that it does not need. PostgreSQL plans a
+// statement either for its actual parameters or for any parameters; the test tries both.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -104,7 +104,7 @@ ANALYZE`, strings.Join(smallTables, ","), copies)); err != nil {
 	return f
 }
 
-// useDatabase does calls with two replicas, until one of them takes over the work of the other.
+// useDatabase makes calls with two replicas, until one replica takes over the work of the other.
 func (f *callFixture) useDatabase(url string, seen *plans) {
 	t := f.TB
 	t.Helper()
@@ -161,13 +161,13 @@ func (f *callFixture) useDatabase(url string, seen *plans) {
 	}
 }
 
-// plans are the plans of statements as the server has executed them.
+// plans has the plans of the statements that the server has executed.
 type plans struct {
 	mu  sync.Mutex
 	all map[string]explained // by statement
 }
 
-// explained is one statement, with the plan that has read most in vain.
+// explained is one statement, with the plan that has read the most unneeded rows.
 type explained struct {
 	Statement string `json:"Query Text"`
 	Plan      planNode
@@ -186,7 +186,7 @@ type planNode struct {
 	Plans     []planNode
 }
 
-// wasted returns how many rows a plan has read in vain.
+// wasted returns how many unneeded rows a plan has read.
 func (n planNode) wasted() (rows int) {
 	for _, below := range n.Plans {
 		rows += below.wasted()

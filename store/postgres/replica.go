@@ -18,25 +18,26 @@ import (
 	"countersign/store"
 )
 
-// Claims and leases. Each replica has a row in the table replicas, and extends its lease there once a second (a
-// heartbeat). Each claim is a row in the table claims.
+// The next paragraphs explain claims and leases. Each replica has a row in the table replicas. Once a second, the
+// replica extends its lease in this row (a heartbeat). Each claim is a row in the table claims.
 //
-//   - If the lease of a replica has passed, by the clock of the database, any other replica may remove it from the
-//     table and take its claims, in one transaction. So a replica that is in the table has its claims, however late its
-//     heartbeat is.
-//   - A replica begins work only within its lease. It measures the lease by its own clock, from before the heartbeat
-//     was sent, and as a little shorter than in the database. When that time is over, the contexts of its work end. So
-//     the replica has stopped acting on others (Slack, a model, tools) before another one takes over, unless its
-//     process was suspended.
-//   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). It is
-//     serializable, and so is the transaction that takes claims. If a transaction checks the claim before the move and
-//     commits afterwards, all others see it as one that came before the move. If the new owner has already read what
-//     that transaction changes, one of the two fails.
+//   - When the lease of a replica has passed by the clock of the database, any other replica may remove the replica
+//     from the table and take its claims. The removal and the takeover happen in one transaction. So a replica that is
+//     in the table still has its claims, even if its heartbeat is very late.
+//   - A replica begins work only within its lease. The replica measures the lease by its own clock, starting before the
+//     heartbeat was sent. By this clock, the lease is a little shorter than in the database. When the lease ends, the
+//     contexts of the replica's work end. So the replica stops calling Slack, models and tools before another replica
+//     takes over, unless its process was suspended.
+//   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). Such a
+//     transaction is serializable, and so is the transaction that takes claims. If a transaction checks the claim
+//     before the move and commits after it, the database orders the transaction before the move. If the new owner has
+//     already read rows that the transaction changes, one of the two transactions fails.
 //   - Each replica knows all live replicas, in the same order, so it knows its portion of the claims. A replica with
-//     more releases some: those without work, then others. Under those it begins no more work, and releases them when
-//     their work has ended. If that takes long, it keeps the claim and goes on. It never ends work to give up a claim.
+//     more claims first releases claims without work. If that is not enough, the replica begins no more work under some
+//     other claims, and releases each of them when its work has ended. If the work takes long, the replica keeps the
+//     claim and begins work under it again. A replica never ends work in order to release a claim.
 
-// ReplicaOptions configure a replica. All but Name may be zero.
+// ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {
 	Name    string   // the machine and the process, for people
 	Version string   // of the program
@@ -49,7 +50,7 @@ type ReplicaOptions struct {
 	Drain  time.Duration // how long no work begins under a claim that is given up, if work under it goes on
 }
 
-// The defaults of ReplicaOptions. If a replica dies, others continue its work within one lease and two beats.
+// The defaults of ReplicaOptions. If a replica dies, other replicas continue its work within one lease and two beats.
 const (
 	lease       = 6 * time.Second
 	beat        = time.Second
@@ -57,13 +58,15 @@ const (
 	drain       = 3 * time.Second
 )
 
-// drainAgain is the time, in multiples of Drain, before a claim with work is given up again after its work did not end.
+// drainAgain is a time in multiples of Drain. If the work under a claim did not end in time, the replica tries to give
+// up the claim again after drainAgain.
 const drainAgain = 10
 
-// maxTake is how often a replica tries to take claims after one heartbeat, if others get in its way.
+// maxTake is how often a replica tries to take claims after one heartbeat. The replica tries again if other replicas
+// take claims at the same time.
 const maxTake = 5
 
-// Replica is this process among those that work on a database. It is safe for concurrent use.
+// Replica is this process, as one of the processes that work on a database. Replica is safe for concurrent use.
 type Replica struct {
 	store *Store
 	opts  ReplicaOptions
@@ -101,15 +104,15 @@ type holding struct {
 	kept     time.Time // when the replica last kept it because its work did not end
 }
 
-// end ends the contexts of all work under a claim.
+// end cancels the contexts of all work under a claim.
 func (h *holding) end() {
 	for _, cancel := range h.work {
 		cancel(store.ErrFenced)
 	}
 }
 
-// Join makes this process a replica, until Leave or Close. It returns after the first heartbeat; the replica has the
-// claims that were free.
+// Join makes this process a replica, until Leave or Close. Join returns after the first heartbeat. The replica then has
+// the claims that were free.
 func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	o.Lease, o.Beat = cmp.Or(o.Lease, lease), cmp.Or(o.Beat, beat)
 	o.Margin, o.Drain = cmp.Or(o.Margin, leaseMargin), cmp.Or(o.Drain, drain)
@@ -167,8 +170,8 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the lease is valid by the replica's own clocks. It must be valid by the monotonic clock and by
-// the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
+// leased reports whether the lease is valid by the replica's own clocks. The lease must be valid by the monotonic clock
+// and by the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
@@ -181,7 +184,7 @@ func (r *Replica) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// Since returns when the replica got a share that it has.
+// Since returns the time at which the replica got a share that it now has.
 func (r *Replica) Since(share int) (since time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +202,7 @@ func (r *Replica) Alive() int {
 	return r.alive
 }
 
-// tell closes the channel of Changed if the shares have changed. The caller holds mu.
+// If the shares have changed, tell closes the channel that Changed returned. The caller holds mu.
 func (r *Replica) tell() {
 	if now := r.startable(); now != r.shares {
 		r.shares = now
@@ -231,7 +234,7 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// fenced forgets claims after a transaction found that another replica has them.
+// fenced forgets claims. The function is called after a transaction found that another replica has the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -247,7 +250,7 @@ func (s *Store) fenced(claims []store.Claim) {
 	r.tell()
 }
 
-// lose ends the work under a claim that the replica does not have any more. The caller holds mu.
+// lose ends the work under a claim, because the replica does not have the claim any more. The caller holds mu.
 func (r *Replica) lose(h *holding) {
 	delete(r.held, h.claim.Name)
 	h.end()
@@ -336,8 +339,8 @@ func (r *Replica) round(ctx context.Context) error {
 	return nil
 }
 
-// connected returns the connection for heartbeats, and makes it if there is none. It is not one of the pool's
-// connections, because those may all be in use.
+// connected returns the connection for heartbeats. If there is no connection, connected makes one. Heartbeats do not
+// use a connection of the pool, because all connections of the pool may be in use.
 func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
 	if r.conn == nil {
 		conn, err := r.store.config.connect(ctx)
@@ -390,7 +393,7 @@ func (r *Replica) forget() {
 	r.tell()
 }
 
-// beheld is what a heartbeat shows.
+// beheld is the state that a heartbeat reads.
 type beheld struct {
 	sent   time.Time
 	listed bool          // the replica is in the table
@@ -401,7 +404,7 @@ type beheld struct {
 	tables looked
 }
 
-// beat extends the lease, and reads the claims and the replicas.
+// beat extends the lease, and reads the tables of claims and replicas.
 func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	conn, err := r.connected(ctx)
 	if err != nil {
@@ -438,7 +441,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// adopt extends the lease as measured by the replica's own clock, and sets its claims to those that the heartbeat read.
+// adopt extends the lease by the replica's own clock. The function sets the replica's claims to the claims that the
+// heartbeat read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -468,8 +472,8 @@ func (r *Replica) adopt(seen beheld) {
 	r.tell()
 }
 
-// expire ends all work when the lease is over by the replica's own clock. It keeps the claims: perhaps nobody takes
-// them before the next heartbeat.
+// When the lease is over by the replica's own clock, expire ends all work. The replica keeps the claims, because
+// perhaps no other replica takes them before the next heartbeat.
 func (r *Replica) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -492,7 +496,7 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// giveUp releases the claims beyond the replica's portion, as far as there is no work under them.
+// giveUp releases claims beyond the replica's portion. giveUp releases only claims without work.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	release := r.excess(seen)
 	if len(release) == 0 {
@@ -505,8 +509,8 @@ func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	return err
 }
 
-// excess forgets the claims that are to be released now, and returns their names. If there are not enough claims without
-// work, no more work begins under some others, for a while.
+// excess forgets the claims that are to be released now, and returns their names. If there are not enough claims
+// without work, excess stops new work under some other claims for a while.
 func (r *Replica) excess(seen beheld) (release []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -538,7 +542,8 @@ func (r *Replica) excess(seen beheld) (release []string) {
 	return release
 }
 
-// take takes free claims, up to the replica's portion, and removes replicas that are dead. It reports whether it tried.
+// take takes free claims, up to the replica's portion, and removes dead replicas from the table. The function reports
+// whether there was anything to do.
 func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
 	r.mu.Lock()
 	lacks := r.portion(seen) - len(r.held)
@@ -563,8 +568,8 @@ WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
 	return err == nil, err
 }
 
-// Leave ends the replica: it begins nothing more, ends what is under way, and releases its claims, so that others take
-// them.
+// Leave ends the replica. The replica begins no more work, ends its current work, and releases its claims, so that
+// other replicas can take them.
 func (r *Replica) Leave() {
 	r.once.Do(func() {
 		r.stop()
@@ -591,8 +596,8 @@ func (r *Replica) Leave() {
 
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
 
-// Visit returns this process as one that works on the database beside the replicas, such as a command: it has no shares,
-// and tells the replicas what it has committed.
+// Visit returns a Replica for a process that works on the database beside the replicas, such as a command. This process
+// has no shares. This process only tells the replicas about its commits.
 func (s *Store) Visit() store.Replica { return visitor{s} }
 
 // visitor is a process without claims.

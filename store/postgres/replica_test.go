@@ -60,8 +60,8 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// A share is handed over as soon as the work on it has ended, and the shares of a replica that stops as soon as it has
-// stopped. Nobody waits for a heartbeat.
+// A share is handed over as soon as the work on the share has ended. If a replica stops, its shares are handed over as
+// soon as it has stopped. The other replicas do not wait for a heartbeat.
 func TestHandedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -160,7 +160,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// worker is a replica that handles timers: each adds its Ref to the setting of its lane.
+// worker is a replica that handles timers. Each timer adds its Ref to the setting of its lane.
 type worker struct {
 	replica *postgres.Replica
 	store   *postgres.Store
@@ -224,8 +224,9 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Three replicas handle timers of many lanes. One leaves, and one is stopped in the middle of its work, which is then
-// done by another one. Every timer is handled once, and those of a lane in their order.
+// Three replicas handle timers of many lanes. One replica leaves. Another replica is suspended in the middle of its
+// work, and a third replica then does this work. Every timer is handled once, and the timers of a lane are handled in
+// their order.
 func TestReplicasShareWork(t *testing.T) {
 	t.Parallel()
 	const lanes, each = 40, 6
@@ -316,8 +317,8 @@ func TestReplicasShareWork(t *testing.T) {
 	}
 }
 
-// A notice reaches every other replica of the schema, and not its sender. One that is too long for PostgreSQL arrives in
-// parts. After the connection is lost, notices arrive again.
+// A notice reaches every other replica of the schema, but not its sender. A notice that is too long for PostgreSQL
+// arrives in parts. After the connection is lost, notices arrive again.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	url := at(empty(t))
@@ -380,8 +381,8 @@ func TestNotices(t *testing.T) {
 	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
 }
 
-// Work that another process sets is begun within two seconds if no notice of it arrives: LISTEN fails, or notifications
-// are lost.
+// A replica may get no notice of a timer that another process sets, because LISTEN fails or notifications are lost. The
+// replica still begins the work within two seconds.
 func TestLostNotices(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*pgserver.Proxy){
@@ -428,9 +429,9 @@ func TestLostNotices(t *testing.T) {
 	}
 }
 
-// The address has two hosts, and the machine of the first one stops answering without closing connections. The replica
-// continues over the second: its heartbeats, its notices, and its reads, although each attempt to reach the first host
-// takes longer than a heartbeat may. Later connections don't wait for the first host again.
+// The address has two hosts. The machine of the first host stops answering, and does not close its connections. The
+// replica continues its heartbeats, notices and reads over the second host, although each attempt to reach the first
+// host takes longer than a heartbeat may take. Later connections don't wait for the first host again.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -490,7 +491,7 @@ func TestSilentAddress(t *testing.T) {
 	}
 }
 
-// A connection whose first statement is never answered does not keep its place in the pool forever.
+// If the first statement of a connection is never answered, the connection does not keep its place in the pool forever.
 func TestSilentFirstStatement(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -516,8 +517,9 @@ func TestSilentFirstStatement(t *testing.T) {
 	}
 }
 
-// nextProgram returns the migrations of the next program, which are today's and one more step, and the version of the
-// tables today. oldest returns the oldest program that works on the tables after the step.
+// nextProgram returns the migrations of the next program, and the version of the tables today. The next program has the
+// migrations of today's program, and one more step. oldest returns the oldest program that works on the tables after
+// this step.
 func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (next fs.FS, today int64) {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -554,8 +556,8 @@ func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
 	return s
 }
 
-// addsOnly is a step after which today's program works, too. The bot's role ROLE gets fewer rights on the new table and
-// the new function than it has elsewhere, and one more on a table of today.
+// addsOnly is a step after which today's program still works. On the new table and the new function, the bot's role
+// ROLE gets fewer rights than elsewhere. On one table of today, ROLE gets one more right.
 const addsOnly = `
 ALTER TABLE requests ADD COLUMN urgency text NOT NULL DEFAULT 'none';
 ALTER TABLE timers ADD COLUMN hint text;
@@ -568,8 +570,8 @@ GRANT INSERT (hint) ON audit_journal TO ROLE;`
 
 func same(today int64) int64 { return today }
 
-// Replicas of today's program and of the next one work side by side, while the tables are changed and afterwards. Each
-// takes over the work of the other, and no timer is handled twice.
+// Replicas of today's program and of the next program work side by side, during the change of the tables and after it.
+// Each takes over the work of the other, and no timer is handled twice.
 func TestVersionsSideBySide(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -609,7 +611,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 	a := work(t, asBot(name), o("a, today"), done)
 	add()
-	// A transaction that reads for long, as a dump does, does not stop the replicas.
+	// A long transaction that reads, such as a dump, does not stop the replicas.
 	dump, err := pgx.Connect(t.Context(), at(name))
 	if err != nil {
 		t.Fatal(err)
@@ -641,7 +643,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	add()
 	await(t, "the next takes over from today's", hasAll(b))
 	a.stop()
-	// Today's program starts on the newer tables, too, without complaints about what it does not know.
+	// Today's program also starts on the newer tables. Today's program does not complain about the tables and functions
+	// that it does not know.
 	c := work(t, asBot(name), o("c, today"), done)
 	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
 		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())
@@ -676,7 +679,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// Only the next program knows everything that is there.
+	// Only the next program knows all the tables and functions.
 	if err := openAs(t, at(name), next).Check(t.Context()); err != nil {
 		t.Errorf("the next program's check: %v", err)
 	}
@@ -693,12 +696,13 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// twoVersions gives the calls to today's program and to the next in turn. Only the next checks the tables.
+// twoVersions passes the calls to today's program and to the next program in turn. Only the next program checks the
+// tables.
 type twoVersions struct{ pair }
 
 func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
 
-// Today's program and the next do what the contract says on the same tables.
+// On the same tables, today's program and the next program both fulfil the contract.
 func TestConformanceTwoVersions(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		name := database(t, template)
@@ -714,8 +718,8 @@ func TestConformanceTwoVersions(t *testing.T) {
 	})
 }
 
-// A step that today's program does not work with is not applied while a replica of today's works. A replica that comes
-// back afterwards ends.
+// If today's program does not work after a step, the step is not applied while a replica of today's program works. A
+// replica of today's program that comes back after the step ends.
 func TestBreakingStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -740,7 +744,7 @@ func TestBreakingStep(t *testing.T) {
 	}
 	_, err = postgres.OpenAs(t.Context(), at(name), next, postgres.Options{Migrate: true})
 	refused("serve with COUNTERSIGN_MIGRATE=auto", err)
-	// The step itself looks again, so a replica that joins in the last moment is not missed.
+	// The step itself looks for replicas again, so a replica that joins in the last moment is not missed.
 	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today)); err != nil {
 		t.Errorf("a step that only adds: %v", err)
 	}
@@ -787,7 +791,8 @@ func TestBreakingStep(t *testing.T) {
 	await(t, "the next program has everything", func() bool { return after.Shares() == store.AllShares })
 }
 
-// A replica that joins during a step waits for its end, and then sees that the tables need a newer program.
+// A replica that joins during a step waits for the end of the step. Then the replica sees that the tables need a newer
+// program.
 func TestJoinDuringStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)

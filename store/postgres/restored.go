@@ -9,8 +9,9 @@ import (
 	"countersign/store"
 )
 
-// Relocated reports whether the tables were restored from a dump, or the database was copied: what happened in the
-// original since then is missing here. A restored base backup is not noticed, because it is the same place.
+// Relocated reports whether the tables were restored from a dump, or the database was copied. The later changes of the
+// original are then missing here. Relocated does not notice a restored base backup, because the place of the tables is
+// the same.
 func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	err = s.inPlace(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM origin WHERE place = current_place('origin'::regclass))").Scan(&is)
@@ -18,7 +19,7 @@ func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// Settle says that the database is in use where it is now: Relocated is false from then on.
+// Settle accepts the current place of the database. From then on, Relocated returns false.
 func (s *Store) Settle(ctx context.Context) error {
 	return s.inPlace(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, settle)

@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Two roles work on a database: the owner of the tables, who migrates, and the bot's role, which only uses them. The
-// bot's role can append to the history, and can't change it: docs/postgres.md, "Roles and grants".
+// Two roles work on a database. The owner of the tables makes and changes the tables. The bot's role only uses the
+// tables. The bot's role can append to the history, but can't change it: see docs/postgres.md, "Roles and grants".
 
-// allowed are the rights that the bot's role needs on a table, and may have.
+// allowed holds the rights that the bot's role needs on a table. The role should have no other rights.
 type allowed struct {
 	rights  []string // on all columns
 	inserts []string // columns for which it has INSERT, if it does not have it for all
 }
 
-// restricted are the tables on which the bot's role has fewer rights than SELECT, INSERT, UPDATE and DELETE.
+// restricted lists the tables on which the bot's role has fewer rights than SELECT, INSERT, UPDATE and DELETE.
 var restricted = map[string]allowed{
 	"audit_records":  {rights: []string{"SELECT", "INSERT"}},
 	"audit_payloads": {rights: []string{"SELECT", "INSERT"}},
@@ -35,7 +35,7 @@ func allowedOn(table string) allowed {
 	return allowed{rights: []string{"SELECT", "INSERT", "UPDATE", "DELETE"}}
 }
 
-// Rights are what a role may do in a database, compared with what the bot needs.
+// Rights compares the rights of a role in a database with the rights that the bot needs.
 type Rights struct {
 	role, at string
 	owner    string   // why the role can do everything: it is a superuser, or owns the tables; empty: it can't
@@ -44,7 +44,7 @@ type Rights struct {
 	excess   []string // the statements that take away what is too much
 }
 
-// Missing returns an error that lists the missing grants; nil: none is missing.
+// Missing returns an error that lists the missing grants. If no grant is missing, Missing returns nil.
 func (r Rights) Missing() error {
 	if len(r.missing) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (r Rights) Missing() error {
 	return fmt.Errorf(`%w: the role %s lacks rights in %s. As the owner of the tables, run: %s (docs/postgres.md, "Roles and grants")`, ErrAccess, r.role, r.at, strings.Join(r.missing, " "))
 }
 
-// Excess says that the role may do more than the bot needs; empty: it may not.
+// If the role has more rights than the bot needs, Excess returns a text that says so. Otherwise the text is empty.
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
@@ -63,7 +63,7 @@ func (r Rights) Excess() string {
 	return ""
 }
 
-// Remedy says how to take away what Excess names.
+// Remedy says how to take away the rights that Excess names.
 func (r Rights) Remedy() string {
 	if r.owner != "" {
 		return `give the bot a role of its own: docs/postgres.md, "Roles and grants"`
@@ -71,10 +71,11 @@ func (r Rights) Remedy() string {
 	return "as the owner of the tables, run: " + strings.Join(r.excess, " ")
 }
 
-// Rights compares the rights of the store's role with what the bot needs, as they were when it was opened.
+// Rights compares the rights of the store's role with the rights that the bot needs. Rights uses the rights that the
+// role had when the store was opened.
 func (s *Store) Rights() Rights { return s.rights }
 
-// ReadRights compares the rights of the address's role with what the bot needs.
+// ReadRights compares the rights of the role in the address with the rights that the bot needs.
 func ReadRights(ctx context.Context, url string) (Rights, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -94,7 +95,8 @@ func identifier(name string) string {
 
 var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|FUNCTION) (\w+)`)
 
-// known are the names of the tables and functions that the program makes. A newer program may have made others.
+// known holds the names of the tables and functions that this program makes. A newer program may have made other tables
+// and functions.
 func (c *config) known() ([]string, error) {
 	list, err := c.steps(0)
 	names := []string{versionTable}
@@ -106,7 +108,7 @@ func (c *config) known() ([]string, error) {
 	return names, err
 }
 
-// readRights reads what the connection's role may do with the tables of the schema. It needs no rights itself.
+// readRights reads the rights of the connection's role on the tables of the schema. Reading the rights needs no rights.
 func (c *config) readRights(ctx context.Context, conn *pgx.Conn) (r Rights, err error) {
 	r.at = c.name()
 	known, err := c.known()
@@ -178,8 +180,8 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	return r, nil
 }
 
-// compare returns the rights on a table that are missing, and those that are too much. whole are the rights on all
-// columns, part those on some, and inserts the columns that the role may insert.
+// compare returns the missing rights on a table, and the rights beyond those that are needed. whole lists the rights on
+// all columns, and part the rights on some columns. inserts lists the columns that the role may insert.
 func (a allowed) compare(whole, part, inserts []string) (missing, excess []string) {
 	for _, right := range a.rights {
 		if !slices.Contains(whole, right) {
@@ -201,7 +203,7 @@ func (a allowed) compare(whole, part, inserts []string) (missing, excess []strin
 // insert is the right to insert some columns.
 func (a allowed) insert() string { return "INSERT (" + strings.Join(a.inserts, ", ") + ")" }
 
-// statements are tables by rights, in the order in which they were added.
+// statements holds lists of tables by lists of rights, in the order in which they were added.
 type statements struct {
 	rights []string
 	tables map[string][]string

@@ -9,13 +9,15 @@ import (
 	"countersign/store/postgres"
 )
 
-// The maximum numbers of rows that a whole job writes or deletes, and of its commits, as over bbolt (ADR 8).
+// The maximum number of rows that one whole job writes or deletes, and the maximum number of its commits. Both numbers
+// are the same as over bbolt (ADR 8).
 const (
 	jobRows    = 52
 	jobCommits = 4
 )
 
-// TestRowsOfAJob counts the rows of a call that is parked, decided and run, and whose result is recorded.
+// TestRowsOfAJob counts the rows that one call writes: the call waits, is decided, and runs, and its result is
+// recorded.
 func TestRowsOfAJob(t *testing.T) {
 	t.Parallel()
 	record := &recorder{open: map[*pgx.Conn][]statement{}}

@@ -15,9 +15,10 @@ import (
 	"countersign/store"
 )
 
-// run is one run of a closure on one connection. It sends nothing before the first read, and gathers writes until the
-// closure ends. A read that depends on some of them makes these in a savepoint, and takes them back in the same round
-// trip: so a transaction that waits for a row of another one has no row that the other one could wait for.
+// run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
+// the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
+// back the savepoint, all in one round trip. Therefore a transaction that waits for another one holds no row that the
+// other one could wait for.
 type run struct {
 	ctx      context.Context
 	store    *Store
@@ -42,8 +43,9 @@ type run struct {
 	ended    bool           // the closure has returned
 }
 
-// journalPlace is the end of a page of entries that no head covers: the place of its last entry, and the number of the next
-// one. The next page begins there. It would otherwise have to skip all entries before it.
+// journalPlace is the end of a page of entries that no head covers: the place of its last entry, and the number of the
+// next one. The next page begins at this place. Without this place, the next page would have to skip all entries before
+// it.
 type journalPlace struct {
 	next  uint64 // 0: it is not known
 	after int64
@@ -65,7 +67,7 @@ type write struct {
 	args  []any
 }
 
-// known is the state of a row; value nil: there is none.
+// known is the state of a row. If there is no row, value is nil.
 type known struct {
 	value   any
 	version uint64
@@ -77,14 +79,15 @@ const (
 	beginView   = "begin isolation level repeatable read, read only"
 )
 
-// patience is how long the client waits for an answer. The server gives up earlier, at statement_timeout.
+// patience is how long the client waits for an answer. The server gives up earlier, because statement_timeout is
+// shorter.
 const patience = statementTimeout + 5*time.Second
 
 func newRun(ctx context.Context, s *Store, conn *pgxpool.Conn, begin string) *run {
 	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}, lists: newLists()}
 }
 
-// forget discards what is known of rows, because a statement may change any of them.
+// forget discards the known states of rows, because a statement may change any row.
 func (r *run) forget() {
 	clear(r.known)
 	r.lists = newLists()
@@ -94,7 +97,8 @@ func (r *run) forget() {
 // queryable queues the statement of a read.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether the server has to make a pending write to answer a read. nil: it makes none.
+// depends reports whether a read needs a pending write on the server first. A nil depends means that the read needs no
+// pending write.
 type depends func(*write) bool
 
 // on returns the dependence on the writes to some tables.
@@ -107,7 +111,7 @@ func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
 
-// onPrefix is like onRows, for a table whose ids have several parts: prefix is the first one.
+// onPrefix is like onRows, for a table whose ids have several parts. prefix is the first part.
 func onPrefix(table, prefix string) depends {
 	return func(w *write) bool { return w.key.table == table && strings.HasPrefix(w.key.id, prefix+"\x00") }
 }
@@ -133,7 +137,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// flush adds the pending writes on which something depends to a batch.
+// flush adds to a batch the pending writes that the function of selects.
 func (r *run) flush(b *pgx.Batch, of depends) {
 	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {
@@ -145,12 +149,13 @@ func (r *run) flush(b *pgx.Batch, of depends) {
 
 func everything(*write) bool { return true }
 
-// inOrderOfCreation are the tables that keep the order in which their records were created (born). Their ids are random.
+// inOrderOfCreation lists the tables that keep the order in which their records were created, in the column born. The
+// ids in these tables are random.
 var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
 
 // inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
 // the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). The
-// entries of the journal keep their order, too, and come last.
+// entries of the journal also keep their order. The entries of the journal come last.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
 		switch {
@@ -173,7 +178,8 @@ func inOrder(a, b *write) int {
 	return cmp.Or(cmp.Compare(a.key.id, b.key.id), cmp.Compare(a.key.n, b.key.n))
 }
 
-// query sends reads in one round trip. They see the pending writes on which they depend. An error ends the transaction.
+// query sends reads in one round trip. The reads see the pending writes on which they depend. An error ends the
+// transaction.
 func (r *run) query(of depends, queries ...queryable) error {
 	return r.sendAll(func(b *pgx.Batch) {
 		own := of != nil && slices.ContainsFunc(r.pending, of)
@@ -191,8 +197,9 @@ func (r *run) query(of depends, queries ...queryable) error {
 	})
 }
 
-// change sends a statement that changes rows, and before it the pending writes. From here on, the transaction has rows
-// and may wait for others in any order. So it waits only for a moment, and then runs again.
+// change first sends the pending writes, and then a statement that changes rows. From here on, the transaction has
+// locked rows and may wait for other transactions in any order. Therefore the transaction waits only for a moment, and
+// then runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
 	r.hasty = true
@@ -218,7 +225,8 @@ func (r *run) sendAll(statements queryable) error {
 			r.expects = nil
 			return nil
 		}
-		// A connection that was idle may be dead. Another one can replace it if nothing was done or read over it yet.
+		// A connection that was idle may be dead. Another connection can replace it if the transaction has not used it
+		// yet.
 		if isLost(err) && !r.answered && r.swap() {
 			continue
 		}
@@ -238,7 +246,7 @@ func (r *run) send(b *pgx.Batch) error {
 	return err
 }
 
-// hastily is well below deadlock_timeout (1 s).
+// hastily is a statement that sets a lock timeout well below deadlock_timeout (1 s).
 const hastily = "SET LOCAL lock_timeout = '100ms'"
 
 // swap replaces a dead connection once.
@@ -292,7 +300,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 	return n, err
 }
 
-// returning is like exec, for a statement that returns one text for each row. It returns these texts.
+// returning is like exec, for a statement that returns one text for each row. The function returns these texts.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	err = r.change(rows(sql, args, func(found pgx.Rows) error {
 		var s string
@@ -304,7 +312,7 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 }
 
 // put makes a write pending. If a write to the same row is pending already, put only replaces its values, so a pending
-// write that creates the row still does.
+// write that creates the row still creates it.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {
@@ -319,7 +327,7 @@ func (r *run) put(k key, create, change string, exists, moved bool, args ...any)
 	r.byKey[k] = w
 }
 
-// always makes a write pending that does not depend on whether the row exists.
+// always makes a write pending. The write works whether the row exists or not.
 func (r *run) always(k key, sql string, args ...any) {
 	r.wrote = true
 	w := r.byKey[k]
@@ -331,7 +339,7 @@ func (r *run) always(k key, sql string, args ...any) {
 	w.sql, w.args = sql, args
 }
 
-// rollback gives the transaction up.
+// rollback rolls the transaction back.
 func (r *run) rollback() {
 	r.ended = true
 	if !r.begun || r.conn.Conn().IsClosed() {

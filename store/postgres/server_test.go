@@ -21,7 +21,7 @@ import (
 	"countersign/store/storetest"
 )
 
-// server is started by the first test that needs it. COUNTERSIGN_TEST_POSTGRES names another one.
+// server is started by the first test that needs it. COUNTERSIGN_TEST_POSTGRES can name another server.
 var server struct {
 	once sync.Once
 	own  *pgserver.Server // nil: the tests use another one
@@ -80,7 +80,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// begin starts the server and makes the database that others are copied from.
+// begin starts the server and makes the template database, from which other databases are copied.
 func begin(t testing.TB) {
 	t.Helper()
 	other := os.Getenv("COUNTERSIGN_TEST_POSTGRES")
@@ -139,7 +139,7 @@ func admin(statements ...string) error {
 
 var databases atomic.Int64
 
-// database makes an empty database from a template, with the tables or without any, and returns its name.
+// database makes an empty database from a template, with or without tables, and returns the database's name.
 func database(t testing.TB, from string) string {
 	t.Helper()
 	begin(t)
@@ -170,7 +170,8 @@ func open(t testing.TB, url string) *postgres.Store {
 	return s
 }
 
-// spare are databases with empty tables. Making a database takes much longer than emptying one.
+// spare holds databases with empty tables for later tests, because making a database takes much longer than emptying
+// one.
 var spare struct {
 	sync.Mutex
 	names []string
@@ -203,7 +204,7 @@ func empty(t testing.TB) string {
 	return name
 }
 
-// clearTables deletes the rows of a database's tables.
+// clearTables deletes all rows in the tables of a database.
 func clearTables(database string) error {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, at(database))
@@ -217,7 +218,8 @@ END $$`)
 	return err
 }
 
-// through starts a proxy, and returns it with the address of the database through it.
+// through starts a proxy. The function returns the proxy, and the address by which the database is reached through the
+// proxy.
 func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	t.Helper()
 	begin(t)
@@ -228,7 +230,7 @@ func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	return p, p.URL(database)
 }
 
-// fresh makes an opener of an empty database, as the bot's role.
+// fresh returns a function that opens an empty database as the bot's role.
 func fresh(t *testing.T) storetest.Opener {
 	name := empty(t)
 	return func() (store.Store, error) {
@@ -238,7 +240,7 @@ func fresh(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-// Every second call goes to another store on the same database.
+// Every second call goes to a second store on the same database.
 func TestConformanceTwoStores(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		open := fresh(t)
@@ -250,7 +252,7 @@ func TestConformanceTwoStores(t *testing.T) {
 	})
 }
 
-// pair gives the calls to two stores in turn.
+// pair passes calls to two stores in turn.
 type pair struct {
 	stores [2]store.Store
 	calls  atomic.Int64

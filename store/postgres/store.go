@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Store is an open database. It is safe for concurrent use.
+// Store is an open database. Store is safe for concurrent use.
 type Store struct {
 	config  *config
 	rights  Rights // of its role
@@ -37,7 +37,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// enter begins a call; false: the store is closed.
+// enter begins a call. If the store is closed, enter returns false.
 func (s *Store) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, s.config.sentence(err)
 }
 
-// View runs fn over one snapshot. It takes no locks, and nobody waits for it. If the database does not answer until the
-// deadline of the context, View fails with ErrUnavailable.
+// View runs fn over one snapshot. View takes no locks, so no transaction waits for a View. If the database does not
+// answer before the deadline of the context, View fails with ErrUnavailable.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -133,7 +133,7 @@ const (
 	lost              // the connection was lost, and nothing is committed
 )
 
-// The maximum number of runs of a closure for each of these reasons, and the number of the first run in which the
+// The maximum number of runs of a closure for each of the reasons above, and the number of conflicts after which the
 // closure runs alone.
 const (
 	maxContended = 50
@@ -141,8 +141,8 @@ const (
 	aloneFrom    = 3
 )
 
-// Update runs fn in a serializable transaction, and again if it conflicted with others. If the context ends before fn
-// starts, fn does not run; once started, it runs to its end.
+// Update runs fn in a serializable transaction. If the transaction conflicts with other transactions, fn runs again. If
+// the context ends before fn starts, fn does not run. Once started, fn runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -179,10 +179,11 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// pause waits for about the given time, so that transactions that conflicted don't conflict again.
+// pause waits for about the given time. The wait varies at random, so that transactions that conflicted don't conflict
+// again.
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
-// attempt runs fn once and commits.
+// attempt runs fn once, and commits the transaction.
 func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, alone bool) (out outcome, err error) {
 	if alone {
 		s.gate.Lock()
@@ -276,8 +277,9 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-// renew replaces the connections of the pool, because one that was made at the given time was lost, and others may have
-// been lost with it. It does nothing if they were replaced after that time.
+// renew replaces the connections of the pool. The function is called after a connection was lost, because other
+// connections may have been lost at the same moment. The lost connection was made at the given time. If the connections
+// of the pool were replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored: id, version and record, and columns for lookups, order and
-// due times.
+// table describes how one kind of guarded record is stored. The columns are the id, the version, the record, and
+// columns for lookups, order and due times.
 type table[T any] struct {
 	in      string
 	name    string
@@ -22,7 +22,7 @@ type table[T any] struct {
 	// also writes rows in other tables that follow from a change; old is nil for a new record. If also is nil, there
 	// are no such rows.
 	also func(r *run, old, now *T)
-	// joined is a table that lists join; empty: none does.
+	// joined is a table that queries for lists join. If the queries join no table, the text is empty.
 	joined string
 
 	selects, inserts, updates string
@@ -65,7 +65,7 @@ func (t *table[T]) learn(r *run, rec *T, js []byte) {
 	r.known[t.key(id)] = known{value: js, version: *version}
 }
 
-// scan reads a row. The error of a damaged one is a *store.DamagedError; its id is that of the column.
+// scan reads a row. If the row is damaged, the error is a *store.DamagedError with the id from the column.
 func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) {
 	var sum []byte
 	if err := found.Scan(&id, &sum, &js); err != nil {
@@ -76,7 +76,7 @@ func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) 
 	return id, rec, js, err
 }
 
-// see reads a row, and remembers what is stored. If a write to the row is pending, see returns what was written.
+// see reads a row and remembers the stored record. If a write to the row is pending, see returns the written record.
 func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedError, err error) {
 	id, rec, js, err := t.scan(found)
 	if k := t.key(readText(id)); r.byKey[k] != nil {
@@ -93,7 +93,7 @@ func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedErro
 	return rec, nil, err
 }
 
-// lookUp returns a read of a record by its id, which ends up in known.
+// lookUp returns a read of a record by its id. The read puts the record into known.
 func (t *table[T]) lookUp(r *run, id string) queryable {
 	r.known[t.key(id)] = known{}
 	return row(t.selects+" WHERE id = $1", []any{text(id)}, func(found pgx.Row) error {
@@ -102,7 +102,7 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns a read of the records that the rest of a SELECT finds, which end up in known.
+// lookUpBy returns a read of the records that the rest of a SELECT finds. The read puts the records into known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)
@@ -110,7 +110,8 @@ func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	})
 }
 
-// find returns what is known of a record. If nothing is known, it asks the server. A damaged record is an error.
+// find returns the known state of a record. If the state is unknown, find asks the server. For a damaged record it
+// returns an error.
 func (t *table[T]) find(r *run, id string) (k known, err error) {
 	k, ok := r.known[t.key(id)]
 	if !ok && r.failure == nil {
@@ -138,7 +139,7 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that the rest of a SELECT finds. A damaged one is an error.
+// all reads the records that the rest of a SELECT finds. For a damaged record it returns an error.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
 	if err == nil && len(damaged) > 0 {
@@ -156,9 +157,9 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 	return list, err
 }
 
-// limited completes a SELECT that finds rows in an order of an index. The limit is a part of the text: if it were a
-// parameter, the server would plan for a tenth of all rows, and might sort them all. Large limits are rounded up, so that
-// there are few texts to prepare; the caller cuts the list.
+// limited completes a SELECT that finds rows in the order of an index. The limit is part of the statement's text. With
+// a parameter instead, the server would plan for a tenth of all rows, and might sort them all. Large limits are rounded
+// up, so that there are few different statements to prepare. The caller cuts the list to the real limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {
@@ -167,7 +168,8 @@ func limited(sql string, limit int) string {
 	return fmt.Sprintf("%s LIMIT %d", sql, limit)
 }
 
-// first is readable for up to limit records. While damaged records are in their place, it asks for twice as many more.
+// first is like readable, for up to limit records. If damaged records take up places in the list, the function reads a
+// longer list.
 func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
 	for extra := 0; ; {
 		list, damaged, err := t.list(r, limited(where, limit+extra), args...)
@@ -183,7 +185,8 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
-// moves is the dependence of lists: they use only columns, and see returns the pending records.
+// moves is the dependence of a list on pending writes that change columns. Other pending writes do not matter to a
+// list, because see returns the pending records.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }
@@ -217,7 +220,7 @@ func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err erro
 	return list[0], nil
 }
 
-// write puts a record. Its version must be the stored one, or zero if there is none.
+// write puts a record. The record's version must be the stored version, or zero if no record is stored.
 func (t *table[T]) write(r *run, rec T) error {
 	id, version := t.id(&rec)
 	if err := keyable(t.name+"'s id", id); err != nil {

@@ -8,14 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL's text has no byte 00. In a column it is written 01 01, and a byte 01 is written 01 02, so that columns
-// sort like the original texts.
+// PostgreSQL's text has no byte 00. In a column, a byte 00 is written as 01 01, and a byte 01 as 01 02. So columns sort
+// like the original texts.
 var (
 	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 )
 
-// text returns a text as it is stored in a column. U+FFFD replaces invalid UTF-8, as in the record's JSON.
+// text returns a text in the form in which it is stored in a column. U+FFFD replaces invalid UTF-8, as in the record's
+// JSON.
 func text[S ~string](s S) string {
 	t := string(s)
 	if !utf8.ValidString(t) {
@@ -35,8 +36,8 @@ func readText(s string) string {
 	return unescaper.Replace(s)
 }
 
-// maxKey is the largest number of bytes of an id. A row of an index holds two of them at most, and has to fit in a
-// third of a page.
+// maxKey is the largest number of bytes of an id. A row of an index holds at most two ids, and has to fit in a third of
+// a page.
 const maxKey = 1200
 
 // keyable returns an error if a string can't be an id.
@@ -63,5 +64,5 @@ func orNull(t time.Time) any {
 	return moment(t)
 }
 
-// number returns a number as it is stored: PostgreSQL has no unsigned integers.
+// number returns a number in the form in which it is stored, because PostgreSQL has no unsigned integers.
 func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -57,9 +57,9 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 	return found.value.(store.Timer), nil
 }
 
-// timers lists the first timers that the rest of a SELECT finds. The lists read the index timers_due, which is on kind || ”;
-// every other statement reads the primary key. If a statement about one timer read timers_due, it would conflict with
-// every transaction that sets a timer of the kind.
+// timers lists the first timers that the rest of a SELECT finds. These lists read the index timers_due, which is on
+// kind || ”. Every other statement reads the primary key. If a statement about one timer read timers_due, it would
+// conflict with every transaction that sets a timer of the kind.
 func (t reader) timers(kind store.TimerKind, limit int, where string, args ...any) (out []store.Timer, err error) {
 	err = t.run.query(onPrefix("timers", string(kind)), rows(limited(selectTimers+where+" ORDER BY due, ref", limit), args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)

@@ -10,9 +10,10 @@ import (
 )
 
 // A transaction of a click reads a request, its history, its call, and the messages that show it, each with its timer.
-// What is likely to be read next comes in the same round trip and is kept until the closure asks for it.
+// The records that are likely to be read next are read in the same round trip. These records are kept until the closure
+// asks for them.
 
-// lists are lists that the closure has read, or will probably read, as it sees them.
+// lists holds lists that the closure has read or will probably read. The lists include the closure's own writes.
 type lists struct {
 	outbox    map[string][]string                // ids of outbox messages by ref
 	timers    map[string]bool                    // refs whose timers are all known
@@ -65,8 +66,8 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its timers, its history, its call, and the messages that show it or its turn. It
-// also looks whether anybody watches a Home tab.
+// lookUpRequest reads a request with its timers, its history, its call, and the messages that show the request or its
+// turn. lookUpRequest also reads whether anybody watches a Home tab.
 func (r *run) lookUpRequest(id string) error {
 	var messages []store.OutboxMessage
 	watched := false
@@ -94,8 +95,8 @@ func (r *run) lookUpRequest(id string) error {
 	return r.listOutbox(messages, id, refs...)
 }
 
-// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then it reads the
-// request of the execution.
+// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then
+// lookUpExecution reads the request of the execution.
 func (r *run) lookUpExecution(id string) error {
 	var messages []store.OutboxMessage
 	reads := []queryable{executionTable.lookUp(r, id), r.lookUpOutbox("ARRAY[$1]", id, &messages)}
@@ -119,11 +120,12 @@ func (r *run) lookUpExecution(id string) error {
 	return r.lookUpRequest(e.Request)
 }
 
-// onRefs is the dependence of lookUpOutbox: see listOutbox.
+// onRefs reports whether lookUpOutbox depends on a write: see listOutbox.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox remembers what lookUpOutbox has read: the lists of the outbox messages of some refs are those that the
-// server has found, and those that the transaction has made, unless the server has made them for the read.
+// listOutbox remembers the lists of outbox messages that lookUpOutbox has read, for some refs. A list has the messages
+// that the server found, and the messages that the transaction has gathered as writes. If the server had made the
+// gathered writes for this read, the found messages already include them.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

@@ -16,8 +16,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// TestRoundTrips counts, at the wire, how often each part of a call waits for the database. It fails if a transaction
-// needs another round trip.
+// TestRoundTrips counts on the network connection how often each part of a call waits for the database. TestRoundTrips
+// fails if a transaction needs another round trip.
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)
@@ -71,8 +71,9 @@ func TestRoundTrips(t *testing.T) {
 	t.Log(counted)
 }
 
-// TestNoDeadlocks has transactions write the same rows in opposite orders, with a read between that depends on the first
-// write. Neither may have a row while it waits for the other one. The last case changes rows before it ends: it may.
+// In TestNoDeadlocks, two transactions write the same rows in opposite orders. Between the writes, each makes a read
+// that depends on its first write. No transaction may hold a row while it waits for the other one. The last case is an
+// exception: it changes rows before it ends, and may hold them.
 func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -149,7 +150,7 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// TestNoDeadlocksOfCalls has three processes do all parts of the same calls at the same moment.
+// In TestNoDeadlocksOfCalls, three processes do all parts of the same calls at the same moment.
 func TestNoDeadlocksOfCalls(t *testing.T) {
 	t.Parallel()
 	const calls, each = 40, 6
@@ -165,7 +166,7 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 	requests := make([]approvers.Request, calls)
 	crowd(t, 4, calls, func(i int) (err error) { requests[i], err = first.ask(t.Context()); return err })
-	// together does something with each request several times, while all of its messages are shown.
+	// together does one action on each request several times, while Slack shows all messages of the request.
 	together := func(do func(f *callFixture, r approvers.Request, n int) error) {
 		t.Helper()
 		crowd(t, 4*each, calls*2*each, func(i int) error {
@@ -242,8 +243,8 @@ func (f *callFixture) showAll(r approvers.Request) error {
 	return err
 }
 
-// deadlocks closes stores and returns how many deadlocks the server has ended in their database. The server's processes
-// count them for all at their end at the latest.
+// deadlocks closes the stores and returns how many deadlocks the server has ended in their database. A server process
+// publishes its count when it ends, or earlier.
 func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int) {
 	t.Helper()
 	for _, s := range stores {
@@ -271,8 +272,8 @@ func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int)
 	}
 }
 
-// Transactions that write the same rows in opposite orders send them in the same order, so that they do not wait for
-// each other.
+// Two transactions write the same rows in opposite orders. The store sends these writes in the same order, so that the
+// transactions do not wait for each other.
 func TestOneOrder(t *testing.T) {
 	record := &recorder{open: map[*pgx.Conn][]statement{}}
 	url := at(empty(t))

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// Stalled returns how long the oldest transaction under way has been running; 0: there is none. It never blocks for
-// long.
+// Stalled returns how long the oldest running transaction has been running. If there is no transaction, Stalled returns
+// 0. Stalled never blocks for long.
 func (s *Store) Stalled() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,7 @@ func (s *Store) Stalled() time.Duration {
 	return oldest
 }
 
-// under notes that a transaction is under way, until the returned function is called.
+// under notes that a transaction is running, until the returned function is called.
 func (s *Store) under() func() {
 	began := time.Now()
 	s.mu.Lock()
@@ -36,14 +36,14 @@ func (s *Store) under() func() {
 // process holds the database.
 func (s *Store) Broken() <-chan struct{} { return s.broken }
 
-// Failure returns the reason why the store has stopped; nil: it has not.
+// Failure returns the reason why the store has stopped. If the store has not stopped, Failure returns nil.
 func (s *Store) Failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failure
 }
 
-// fail stops the store if the process must not go on with it.
+// fail stops the store if the outcome of a commit is unknown, because the process must not go on with the store then.
 func (s *Store) fail(err error) error {
 	if errors.Is(err, store.ErrCommitUnknown) {
 		s.stopped(err)
@@ -61,5 +61,5 @@ func (s *Store) stopped(err error) {
 	}
 }
 
-// Holds reports whether the store is the database with an id.
+// Holds reports whether the store is in the database with the given id.
 func (s *Store) Holds(id string) bool { return id == s.config.id() }

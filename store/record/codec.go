@@ -1,5 +1,5 @@
-// Package record is the JSON of stored records, the same in every backend: times are in UTC to the microsecond, raw
-// JSON is kept as base64 of its exact bytes, and U+FFFD replaces invalid UTF-8.
+// Package record reads and writes the JSON of stored records, which is the same in every backend. Times are in UTC to
+// the microsecond. Raw JSON is kept as the base64 of its exact bytes. U+FFFD replaces invalid UTF-8.
 package record
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// codec converts values of one type to JSON and back. It is built once for each record type from the type's fields and
-// their json tags. It supports only what records need, so it is several times faster than a general codec. Speed
-// matters because most of the time of storing a decision is spent here. Building a codec for an unsupported type
-// panics, so every test would fail.
+// codec converts values of one type to JSON and back. codec is built once for each record type from the type's fields
+// and their json tags. A codec supports only the types that records need, so it is several times faster than a general
+// codec. Speed matters because storing a decision spends most of its time here. Building a codec for an unsupported
+// type panics, so every test would fail.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error

@@ -135,7 +135,7 @@ func TestCodec(t *testing.T) {
 	t.Run("absence", same[approvers.Absence])
 }
 
-// A later version may add fields, and drop some.
+// A later version of the program may add fields, and may remove fields.
 func TestCodecOfOtherVersions(t *testing.T) {
 	var got store.Timer
 	js := `{"new":{"a":[1,"}",{"b":null}],"c":1.5e3},"ref":"r","older":"x","kind":"run","more":[],"due":"2026-05-04T12:00:00Z","last":true}`
@@ -191,7 +191,7 @@ func TestCodecLimits(t *testing.T) {
 	}
 }
 
-// No content of a file makes the codec panic.
+// The codec does not panic, whatever the content of a file is.
 func FuzzDecode(f *testing.F) {
 	for _, r := range []approvers.Request{{}, {ID: "x", Args: []byte("{}"), Decisions: []approvers.Decision{{By: "\\\""}}, CreatedAt: someTime}} {
 		sow(f, &r)

@@ -37,7 +37,7 @@ type parser struct {
 	i int
 }
 
-// take skips a text if it comes next.
+// If the next text is the given text, take skips it.
 func (p *parser) take(text string) bool {
 	if strings.HasPrefix(p.s[p.i:], text) {
 		p.i += len(text)

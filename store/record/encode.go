@@ -124,8 +124,8 @@ func encodeTime(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// encodeBytes writes bytes as base64. Raw JSON is written as base64, too: written as JSON, it would lose its white
-// space, which would change its digest.
+// encodeBytes writes bytes as base64. Raw JSON is also written as base64. Raw JSON that is written as JSON would lose
+// its white space, and its digest would change.
 func encodeBytes(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil

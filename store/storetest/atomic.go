@@ -204,7 +204,7 @@ func panicked(h *harness) {
 	h.update(scribble)
 }
 
-// goneExit: t.FailNow within a closure ends the closure's goroutine, but must not stop the store.
+// goneExit checks that t.FailNow within a closure does not stop the store. t.FailNow ends the goroutine of the closure.
 func goneExit(h *harness) {
 	h.update(seed)
 	before := picture(h)

@@ -80,7 +80,7 @@ func count(s store.Shares) (n int) {
 	return n
 }
 
-// await waits for a state of the replicas.
+// await waits until the replicas have reached a state.
 func (h *claimsHarness) await(what string, is func() bool) {
 	h.Helper()
 	end := time.Now().Add(30 * time.Second)
@@ -139,7 +139,8 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch checks continuously that no two replicas have the same share, until the returned function is called.
+// watch checks continuously that no two replicas have the same share. The function stops when the returned function is
+// called.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup
@@ -151,8 +152,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If replica a has a share both before and after b is seen with it, the share was not handed over:
-					// both had it.
+					// If replica a has a share both before and after replica b is seen with the share, the share was
+					// not handed over. Both replicas had it.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -224,7 +225,7 @@ func takenOver(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// released: a replica that stops cleanly does not make others wait for its lease.
+// released: a replica that stops cleanly does not make other replicas wait for the end of its lease.
 func released(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: longLease}), h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -247,7 +248,7 @@ func firstOf(m Member) int {
 	return 0
 }
 
-// fencedOut: a replica whose claim was taken over can't write under it, whatever its transaction does.
+// fencedOut: if a replica's claim was taken over, the replica can't write under this claim in any transaction.
 func fencedOut(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -296,8 +297,8 @@ func fencedOut(h *claimsHarness) {
 	}
 }
 
-// fencedMidway: if a claim is taken over while a transaction under it runs, the transaction can't change what the new
-// owner has read.
+// fencedMidway: a claim is taken over while a transaction under this claim runs. The transaction can't change the rows
+// that the new owner has read.
 func fencedMidway(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -378,8 +379,8 @@ func drained(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// goesOn: work that takes long is not cut off because another replica should have the share. After a moment, more work
-// begins on the share, and the share is given up when its work has ended.
+// goesOn: if another replica should have a share, long work on the share is not cut off. After a moment, more work
+// begins on the share. The share is given up when its work has ended.
 func goesOn(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease, Drain: 10 * time.Millisecond})
 	h.awaitPortions(h.members, 64)
@@ -409,8 +410,8 @@ func goesOn(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// lapsed: when a replica's lease ends without a sign of life, its work ends, even if nobody takes over. Work begins
-// again with the next sign of life, under the same claim.
+// lapsed: when a replica's lease ends without a sign of life, the replica's work ends, even if no other replica takes
+// over. With the next sign of life, work begins again under the same claim.
 func lapsed(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 64)

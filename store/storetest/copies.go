@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, nobody can open
-// the store, and the next call continues; with anew, it begins again.
+// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, the store can't
+// be opened, and the next call continues the filling. With anew, the next call begins again.
 type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error) (Opener, error)
 
 // Backend is a backend whose stores can be copied.
@@ -24,7 +24,7 @@ type Backend struct {
 	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
-// RunCopies tests that a store that is copied to another backend and back has everything that the original has.
+// RunCopies copies stores to another backend and back. RunCopies tests that the copy has all rows of the original.
 func RunCopies(t *testing.T, from, to Backend) {
 	runAll(t, from.Fresh, map[string]func(*harness){
 		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },
@@ -34,7 +34,8 @@ func RunCopies(t *testing.T, from, to Backend) {
 	})
 }
 
-// copied copies a store, requires that lists and single reads return the same from the copy, and returns the copy.
+// copied copies a store, requires that all reads of the copy return the same as reads of the original, and returns the
+// copy.
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
 	open, err := to.New(h.T)(h.Context(), false, func(f store.Filling) error {
@@ -99,8 +100,8 @@ func copiesOfModels(h *harness, from, to Backend) {
 	})
 }
 
-// copiesOfWhole copies records with every field set. Of the kinds that are listed in the order of creation, it copies
-// several records.
+// copiesOfWhole copies records with every field set. If a kind of record is listed in the order of creation, the test
+// copies several records of this kind.
 func copiesOfWhole(h *harness, from, to Backend) {
 	h.update(func(tx store.Tx) error {
 		file, data := fill[store.File](false), []byte{0, 255, 1}
@@ -160,8 +161,8 @@ func copiesOfWhole(h *harness, from, to Backend) {
 	back.leave()
 }
 
-// interrupted: nobody can open a store into which a copy was interrupted. The next copy continues with the rows that are
-// missing if the original is as it was; it can also begin again. A store that is complete is never filled.
+// interrupted: a store into which a copy was interrupted can't be opened. If the original is unchanged, the next copy
+// continues with the missing rows. The next copy can also begin again. A complete store is never filled.
 func interrupted(h *harness, to Backend) {
 	const n = 20
 	put := func(text string) {

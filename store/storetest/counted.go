@@ -43,7 +43,7 @@ func counted(h *harness, key string, after time.Time, want int) {
 	})
 }
 
-// forgotten: the oldest counters are deleted first, whatever their keys, up to the limit.
+// forgotten: the oldest counters are deleted first, up to the limit. The keys of the counters make no difference.
 func forgotten(h *harness) {
 	add := func(key string, when, n int) func(store.Tx) error {
 		return func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: key, ID: "x", At: at(when), N: n}) }

@@ -51,8 +51,8 @@ func silent(h *harness) {
 	before(6, 10, "c")
 }
 
-// talk writes a conversation with records of each kind that belongs to a conversation. The neighbor of "a" is "a/":
-// their keys differ only by a slash.
+// talk writes a conversation with records of each kind that belongs to a conversation. The neighbor of the conversation
+// "a" is the conversation "a/". The two keys differ only by a slash.
 func talk(id string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		err := errors.Join(
@@ -145,7 +145,7 @@ func left(h *harness, id string) (n int) {
 	return n
 }
 
-// conversationsErased: an erased conversation is removed completely; its neighbors and the audit stay.
+// conversationsErased: an erased conversation is removed completely. The conversation's neighbors and the audit stay.
 func conversationsErased(h *harness) {
 	h.write(talk("a"), talk("a/"), talk("b"))
 	h.refused(errMine, func(tx store.Tx) error {

@@ -70,8 +70,8 @@ func files(h *harness) {
 	h.write(put("e", 0, []byte("anew")))
 }
 
-// policyInForce: a transaction that expects another policy than the one in force writes nothing, whatever it does. The
-// policy's content keeps its exact bytes, and always belongs to the Policy that is read.
+// policyInForce: if a transaction expects another policy than the policy in force, it writes no rows at all. The
+// content of the policy keeps its exact bytes, and always belongs to the Policy that is read.
 func policyInForce(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(load string, version uint64, content []byte) func(store.Tx) error {

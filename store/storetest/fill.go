@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fill sets every field of a record to a distinct value. It uses reflection, so that a new field that a backend does
-// not store makes a test fail. If rough is set, times have nanoseconds and a zone, which the store must not keep.
+// fill sets every field of a record to a distinct value. The function uses reflection. So if a backend does not store a
+// new field, a test fails. If rough is set, times have nanoseconds and a zone, which the store must not keep.
 func fill[T any](rough bool) T {
 	var rec T
 	f := filler{rough: rough}

@@ -7,7 +7,8 @@ import (
 	"countersign/store"
 )
 
-// guarded are the kinds of records with a version, each with a put and a read of the version.
+// guarded lists the kinds of records with a version. Each kind has a function that puts a record, and a function that
+// reads the version.
 var guarded = map[string]struct {
 	put  func(tx store.Tx, version uint64) error
 	read func(r store.Reader) (uint64, error)

@@ -37,7 +37,8 @@ func messages(h *harness) {
 	}
 }
 
-// places: the conversation that was created last at a place is the current one, whatever its time.
+// places: the conversation that was created last at a place is the current conversation there, even if its time is
+// earlier.
 func places(h *harness) {
 	put := func(id, place string, version uint64, created int) func(store.Tx) error {
 		return func(tx store.Tx) error {

@@ -13,7 +13,7 @@ import (
 )
 
 // memory implements the contract in its simplest form: with maps, and lists that are sorted on each read. The model
-// test compares backends to it.
+// test compares backends to this implementation.
 type memory struct {
 	conversations  map[string]store.Conversation
 	places         []string // ids of conversations, in order of creation

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// The model test draws from few names and times, so that they collide.
+// The model test draws from few names and times, so that the same names and times are often drawn again.
 var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}
@@ -23,7 +23,7 @@ var (
 	grants     = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
-// step is one operation with its drawn arguments. It runs on the backend and on the model, and returns its results.
+// step is one operation with its drawn arguments. step runs on the backend and on the model, and returns its results.
 type step struct {
 	name string
 	run  func(store.Tx) (any, error)
@@ -31,8 +31,8 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs random transactions on the backend and on a model in memory. It compares the results of each step, and all
-// data after each transaction. From time to time it closes and reopens the store.
+// model runs random transactions on the backend and on a model in memory. The function compares the results of each
+// step, and all data after each transaction. From time to time it closes and reopens the store.
 func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, h.fresh(h.T), false)
@@ -85,7 +85,7 @@ func differ(t *rapid.T, got, want []string) {
 	}
 }
 
-// told formats the result of a call. For an error, it shows only the kind of error.
+// told formats the result of a call. Of an error, told shows only the kind.
 func told(name string, v any, err error) string {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -102,7 +102,7 @@ func told(name string, v any, err error) string {
 	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
 }
 
-// everything returns all data that the model test can have written.
+// everything returns all rows that the model test can have written.
 func everything(r store.Reader) (out []string) {
 	for _, x := range readings() {
 		v, err := x.read(r)

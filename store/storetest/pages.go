@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. It compares every
-// read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently, and
-// may share commits. Each uses only its own rows, which lie between the rows of the others.
+// manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. manyRows compares
+// every read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently,
+// and may share commits. Each worker uses only its own rows. These rows lie between the rows of the other workers.
 func manyRows(h *harness) {
 	for _, workers := range []int{1, 6} {
 		seed := uint64(time.Now().UnixNano())
@@ -154,7 +154,7 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// step draws an operation that writes, and usually deletes.
+// step draws an operation that writes. Most of these operations delete rows.
 func (w *worker) step() step {
 	one := w.random.IntN(rowGroups)
 	last := min(one+w.random.IntN(mostGroups), rowGroups-1)

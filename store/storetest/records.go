@@ -104,7 +104,7 @@ func keptWhole(h *harness) { keepAll(h, false) }
 
 func times(h *harness) { keepAll(h, true) }
 
-// nilAndEmpty: hashes cover the data as read back, so an empty list must not become nil.
+// nilAndEmpty: an empty list must not become nil, because hashes cover the data that is read back.
 func nilAndEmpty(h *harness) {
 	bare := approvers.Request{ID: "bare", State: approvers.Pending}
 	full := approvers.Request{ID: "full", State: approvers.Pending, Args: json.RawMessage{}}
@@ -222,7 +222,7 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// withoutID: a record without an id is refused, because nobody could read it.
+// withoutID: a record without an id is refused, because no read could find it.
 func withoutID(h *harness) {
 	for name, put := range map[string]func(store.Tx) error{
 		"conversation":   func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
@@ -253,12 +253,12 @@ func withoutID(h *harness) {
 	}
 }
 
-// texts are ids that collide if keys are joined without escaping.
+// texts holds ids. The keys of these ids would collide if the parts of keys were joined without escaping.
 var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }
 
-// anyText: the lists of one id hold no records of another id, whatever characters the ids contain.
+// anyText: the lists of one id have no records of another id. The rule holds for ids with any characters.
 func anyText(h *harness) {
 	h.update(func(tx store.Tx) error {
 		for _, id := range texts {

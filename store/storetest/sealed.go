@@ -27,7 +27,8 @@ func entries(r store.Reader, from uint64, limit int) ([]string, error) {
 	return ids(list, func(e approvers.JournalEntry) string { return fmt.Sprint(e.Leaf, " ", e.Chain, " ", e.Seq) }), err
 }
 
-// journal: the journal has one entry for each record, in the order of the appends, and no entry for an undone append.
+// journal: the journal has one entry for each record, in the order of the appends. The journal has no entry for an
+// undone append.
 func journal(h *harness) {
 	h.write(append1("b", "1"), append1("a", "2"), append1("b", "3"))
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(append1("c", "never")(tx), errMine) })
@@ -112,7 +113,7 @@ func heads(h *harness) {
 	})
 }
 
-// payloadsErased: erased payloads are deleted; the hashes that prove their content stay.
+// payloadsErased: erased payloads are deleted. The hashes that prove the content of the payloads stay.
 func payloadsErased(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"))
 	h.write(func(tx store.Tx) error {
@@ -158,8 +159,8 @@ func payloadsErased(h *harness) {
 	erase("a", []uint64{5})
 }
 
-// chainsPruned: a pruned chain's records are deleted, but their journal entries stay, because heads cover them. The
-// chain's name may be used again.
+// chainsPruned: a pruned chain's records are deleted, but the journal entries of these records stay, because heads
+// cover the entries. The chain's name may be used again.
 func chainsPruned(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"), append1("c", "4"))
 	h.write(func(tx store.Tx) error { return tx.PutHead(store.Head{Number: 1, Size: 3}) })

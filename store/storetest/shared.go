@@ -29,7 +29,8 @@ func crowd(n int, work func(i int)) {
 	wg.Wait()
 }
 
-// oneWinner: of many writers that read the same version, one succeeds and the others get a conflict.
+// oneWinner: many writers read the same version of a record and write the record. One writer succeeds, and all other
+// writers get a conflict.
 func oneWinner(h *harness) {
 	const people = 16
 	for round := range 25 {
@@ -68,7 +69,8 @@ func oneWinner(h *harness) {
 	}
 }
 
-// neighbours: closures that fail, panic or write nothing share commits with others without affecting them.
+// neighbours: closures that fail, panic or write nothing share commits with other closures. These closures do not
+// affect the other closures.
 func neighbours(h *harness) {
 	const crew, each = 32, 20
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
@@ -83,7 +85,7 @@ func neighbours(h *harness) {
 					}
 				}()
 				return h.store.Update(h.Context(), func(tx store.Tx) error {
-					// Each goroutine writes to its own record and to a shared one.
+					// Each goroutine writes to its own record and to a shared record.
 					if err := tx.PutSetting(store.Setting{Key: own(i, n), Value: json.RawMessage(`1`)}); err != nil {
 						return err
 					}
@@ -166,7 +168,7 @@ func counters(h *harness) {
 	})
 }
 
-// seenWhenTold: once Update has returned, every view sees its writes.
+// seenWhenTold: once Update has returned, every view sees the writes of that Update.
 func seenWhenTold(h *harness) {
 	crowd(8, func(i int) {
 		for n := range 25 {

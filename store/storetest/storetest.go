@@ -1,9 +1,9 @@
-// Package storetest is the conformance suite that every backend of package store passes. It depends only on the
+// Package storetest is the conformance suite that every backend of package store passes. The suite depends only on the
 // contract.
 //
-// A backend that passes keeps every record complete, orders every list as the contract says, guards versions, and
-// undoes only the writes of failed closures. All of this also holds if the store is closed and reopened after each
-// transaction. The store's own check runs after every test.
+// A backend that passes the suite keeps every record complete, and orders every list as the contract says. Such a
+// backend guards versions, and undoes only the writes of failed closures. All of this also holds if the store is closed
+// and reopened after each transaction. The store's own check runs after every test.
 package storetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// Opener opens one store. After the store is closed, it may be called again, and opens the same data.
+// Opener opens one store. After the store is closed, the Opener may be called again, and opens the same data.
 type Opener func() (store.Store, error)
 
 // Run runs the suite. fresh returns an opener of an empty store.
@@ -121,7 +121,7 @@ func newHarness(t *testing.T, open Opener, restless bool) *harness {
 	return h
 }
 
-// leave runs the store's check and closes it.
+// leave runs the check of the store, and closes the store.
 func (h *harness) leave() {
 	if err := h.store.Check(context.WithoutCancel(h.Context())); err != nil {
 		h.Errorf("check after the test: %v", err)
@@ -195,7 +195,7 @@ func (h *harness) view(fn func(store.Reader) error) {
 	}
 }
 
-// same requires that a value that was read equals the expected value.
+// same requires that a read value equals the expected value.
 func (h *harness) same(what string, got, want any) {
 	h.Helper()
 	if !reflect.DeepEqual(got, want) {

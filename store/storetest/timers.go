@@ -55,7 +55,7 @@ func timers(h *harness) {
 		h.same("all of a kind whose name another one begins with", timerRefs(shows), []string{"other"})
 		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
-	// Lists the timers of some shares, even if the limit is below the number of timers in other shares.
+	// A list of the timers of some shares is complete, even if the limit is below the number of timers in other shares.
 	own := store.Timer{Ref: "late"}.Share()
 	h.view(func(r store.Reader) error {
 		var want []string
@@ -77,7 +77,8 @@ func timers(h *harness) {
 			in(store.AllShares, time.Time{}, 0), in(0, time.Time{}, 10),
 		)
 	})
-	// A lane, an affinity and a number of tries are stored, and removed when the timer is set again without them.
+	// The lane, the affinity and the number of tries of a timer are stored. These three values are removed when the
+	// timer is set again without them.
 	laned := store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5), Lane: "l", Affinity: "conversation:x", Tries: 3}
 	h.write(func(tx store.Tx) error { return tx.SetTimer(laned) })
 	h.view(func(r store.Reader) error {
@@ -178,7 +179,7 @@ func outboxMessages(h *harness) {
 			return err
 		})
 	}
-	// Lists are in order of creation, even if the times are equal and the ids sort otherwise.
+	// Lists are in the order of creation, even if the times are equal and the ids are in another order.
 	h.write(put(store.OutboxMessage{ID: "z", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "m", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "q", Ref: "r2"}))
 	h.write(put(store.OutboxMessage{ID: "a", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "none"}))
 	of("r", "z", "m", "a")
@@ -317,7 +318,7 @@ func auditRefusals(h *harness) {
 	elsewhere.Chain = "d"
 	h.refused(store.ErrConflict, add(elsewhere, nil))
 	h.refused(store.ErrConflict, add(approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed}.Link(other), nil)) // a branch
-	// A record that would fail verification is refused, because an append can't be corrected.
+	// A record that would fail verification is refused, because an appended record can't be corrected.
 	wrongPlace := approvers.AuditPayload{Chain: "c", Seq: 2, Body: []byte("x")}
 	third := approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed, PayloadHash: "of something else"}.Link(second)
 	forged := third
@@ -335,8 +336,8 @@ func auditRefusals(h *harness) {
 	h.write(add(third, nil)) // a copy of a record whose payload was erased earlier
 }
 
-// nothingBroken requires that the check finds no faults in a store with all kinds of data. Each backend tests that the
-// check finds faults.
+// nothingBroken requires that the check finds no faults in a store with all kinds of data. The tests of each backend
+// check that faults are found.
 func nothingBroken(h *harness) {
 	h.update(seed)
 	h.update(scribble)

@@ -20,7 +20,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// receive answers the methods that this server handles itself, and leaves the others to the SDK.
+// receive answers the MCP methods that this server handles itself. The SDK answers all other methods.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		x := exchangeOf(ctx)
@@ -47,7 +47,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// served reports whether this server has a method. The SDK has more of them: for prompts, for example.
+// served reports whether this server has a method. The SDK has more methods, such as those for prompts.
 func served(version, method string) bool {
 	switch method {
 	case "initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "tasks/get", "tasks/cancel":
@@ -90,8 +90,8 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 	return s.hold(ctx, x, req, id, again)
 }
 
-// propose proposes a call. If it repeats one whose answer is being sent at this moment, the end of that decides whether it
-// is a repetition.
+// propose proposes a call. If the answer to an identical call is being sent at this moment, propose waits until it is
+// sent. Only then is it known whether the new call is a repetition.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
@@ -110,8 +110,8 @@ func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerC
 	}
 }
 
-// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that waits
-// afterwards, as those of held calls do, would keep it.
+// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that
+// later waits for a long time, as the goroutine of a held call does, would keep its deep stack.
 func apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -125,17 +125,17 @@ func invalid(text string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
 }
 
-// Times of held calls.
+// Time limits and intervals of held calls.
 const (
 	progressEvery = 15 * time.Second
 	shortestHold  = 2 * time.Second
 )
 
-// errLeft is the answer to a client that no longer waits for it.
+// errLeft is the answer to a call whose client no longer waits.
 var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the caller no longer waits"}
 
-// hold answers with the result of a request. If there is none within the time that the client waits, it answers with
-// what to do.
+// hold waits for a request's result and returns it. If the client's waiting time ends first, hold returns an answer
+// that says how to get the result later.
 func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
 	limit := x.client.Hold
 	var known time.Duration
@@ -167,18 +167,19 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	return finished(state, rec, earlier), nil
 }
 
-// errHungUp means that the client does not wait any more.
+// errHungUp means that the client no longer waits.
 var errHungUp = errors.New("the caller hung up")
 
-// Why a wait ended.
+// The reasons for which a wait ended.
 const (
 	whyWanted   = "wanted"
 	whyLimit    = "limit"
 	whyStopping = "stopping"
 )
 
-// await waits until a request is as wanted, or the time is over; why says which. An approved call that waits for its
-// caller begins. progress is called at once and from time to time.
+// await waits until wanted returns true for a request, or until the time is over. why says which of the two happened.
+// If an approved call waits for its caller, await lets the call begin. progress is called at once and from time to
+// time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {
@@ -224,7 +225,7 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	}
 }
 
-// now reads a request in the mode execute. An approved call that waits for its caller begins.
+// now reads a request in the mode execute. If an approved call waits for its caller, now lets the call begin.
 func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
 	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
 	return state, rec, err
@@ -241,13 +242,13 @@ func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gatew
 	return state, rec, err
 }
 
-// asks reports whether a question of an approver waits for the caller's answer.
+// asks reports whether an approver's question waits for the caller's answer.
 func asks(s gateway.State) bool {
 	_, ok := open(s)
 	return ok
 }
 
-// open returns the first question that has no answer, if the request still waits.
+// open returns the first unanswered question of a request that still waits.
 func open(s gateway.State) (q gateway.Question, ok bool) {
 	i := slices.IndexFunc(s.Questions, func(q gateway.Question) bool { return q.Answer == "" })
 	if len(s.WaitsFor) == 0 || i < 0 {
@@ -256,7 +257,8 @@ func open(s gateway.State) (q gateway.Question, ok bool) {
 	return s.Questions[i], true
 }
 
-// progress returns a function that tells a client that its call waits, if it wants to know.
+// progress returns a function that tells the client that its call waits. If the client did not ask for progress
+// messages, the function does nothing.
 func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(gateway.State) {
 	p, ok := req.GetParams().(interface{ GetProgressToken() any })
 	session, is := req.GetSession().(*mcp.ServerSession)
@@ -273,7 +275,7 @@ func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Durat
 	}
 }
 
-// list returns the tools that a client may call, as they are pinned.
+// list returns the tools that a client may call, with their pinned definitions.
 func (s *Server) list(x *exchange) mcp.Result {
 	policy := s.Policy()
 	tools := []map[string]any{}

@@ -2,9 +2,10 @@
 // policy lets it see, and calls them. A call is a request of the gateway in the mode execute, so it is decided, run and
 // recorded by the workflow like any other.
 //
-// A request that declares tasks gets a task. Any other call is held: it is answered when it has a result, or after the
-// time that its client is known to wait. Nothing depends on the connection. The identical call continues a request whose
-// result was not delivered, and a result counts as delivered only after it was written to an open connection.
+// A client that declares support for tasks gets a task as the answer. Any other call is held: the answer comes with the
+// result, or before the client is expected to stop waiting. No request is lost if the connection breaks. If a request's
+// result was not delivered, an identical call continues that request. A result counts as delivered only after it was
+// written to an open connection.
 //
-// The package keeps no state between HTTP requests, except which calls are held.
+// Between HTTP requests, the package keeps only one kind of state: which calls are held.
 package mcpserver

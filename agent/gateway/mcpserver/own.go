@@ -9,13 +9,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ownTool is a tool about requests, which this server has itself.
+// ownTool is a tool of this server itself. ownTool lets a client ask about its requests.
 type ownTool struct {
 	title, description, schema string
 	call                       func(s *Server, ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error)
 }
 
-// ownTools returns these tools. They hide tools of the policy with the same names.
+// ownTools returns this server's own tools. If the policy has a tool with the same name, clients see only the server's
+// own tool.
 func ownTools() map[string]ownTool {
 	return map[string]ownTool{
 		"countersign.result": {
@@ -42,7 +43,7 @@ func ownTools() map[string]ownTool {
 	}
 }
 
-// read reads the arguments of an own tool. known lists the members; the first one is required.
+// read parses the arguments of an own tool. known lists the allowed names of arguments; the first one is required.
 func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, string, error) {
 	of := object(args)
 	for name := range of {

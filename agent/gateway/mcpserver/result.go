@@ -18,16 +18,16 @@ import (
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // of the draft SEP-2848
 	requestKey     = "countersign/request"
-	ranAtKey       = "countersign/ran_at" // only in a result that is handed over later
+	ranAtKey       = "countersign/ran_at" // set only if the result is returned by a later call
 )
 
 // approvalExtension is the extension of the draft SEP-2848.
 const approvalExtension = "io.modelcontextprotocol/tool-approval"
 
-// members are the members of a result.
+// members has the JSON members of a result by name.
 type members map[string]any
 
-// result is a result that the SDK has no type for.
+// result is an MCP result for which the SDK has no type.
 type result struct {
 	mcp.ResultBase
 	members members
@@ -42,10 +42,11 @@ func (r *result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// complete is the result of a call since 2026-07-28, which says that it is complete. The SDK does not say it.
+// complete is the result of a tool call in the protocol since 2026-07-28. There, a result must say that it is complete,
+// and the SDK's type can't say so.
 type complete struct{ *mcp.CallToolResult }
 
-// MarshalJSON adds the type to the result.
+// MarshalJSON adds the member resultType to the result.
 func (c *complete) MarshalJSON() ([]byte, error) {
 	raw, err := c.CallToolResult.MarshalJSON()
 	if err != nil {
@@ -63,7 +64,8 @@ func texts(parts ...string) (out []mcp.Content) {
 	return out
 }
 
-// refused answers with an error that comes before a decision. It is a result, so that the client's model reads it.
+// refused answers a call that was refused before anybody decided it. The answer is a tool result with an error, because
+// the client's model reads only results.
 func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 	text, again, known := gateway.Explain(err)
 	if !known {
@@ -81,7 +83,7 @@ func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// waits says in a sentence what a request waits for.
+// waits returns a sentence that says what a request waits for.
 func waits(s gateway.State) string {
 	switch s.Status {
 	case gateway.StatusRunning:
@@ -123,7 +125,7 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished answers a call that has a result. earlier: the result is handed over later than it came.
+// finished answers a call that has a result. earlier means that the result existed before this call was made.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {
@@ -160,7 +162,7 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 	return out
 }
 
-// notRun says why a call did not run.
+// notRun returns a sentence that says why a call did not run.
 func notRun(s gateway.State) string {
 	text := "The call did not run"
 	switch s.Status {

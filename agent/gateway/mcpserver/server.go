@@ -24,7 +24,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements it.
+// Callers has the use cases of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Start(ctx context.Context, client approvers.Client, id string) error
@@ -36,7 +36,7 @@ type Callers interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Views reads what is known about a client. *view.Reader implements it.
+// Views reads what is known about a client. *view.Reader implements this interface.
 type Views interface {
 	Patience(ctx context.Context, client string) (time.Duration, error)
 	CallerPending(ctx context.Context, client string) ([]string, error)
@@ -60,7 +60,7 @@ type Config struct {
 	Now      func() time.Time // nil: time.Now
 }
 
-// Server serves MCP. It is safe for concurrent use.
+// Server serves MCP. Server is safe for concurrent use.
 type Server struct {
 	Config
 	http *mcp.StreamableHTTPHandler
@@ -101,7 +101,8 @@ const instructions = `Some of these tools wait until people have approved the ca
 	`then call the same tool again with the same arguments, or countersign.result with the request's id. The call is not made twice by that. ` +
 	`Never say that a call has run unless its result says so.`
 
-// exchange is one HTTP request. It carries one message; in old versions of the protocol it may carry several.
+// exchange is one HTTP request. An HTTP request carries one message. In old versions of the protocol, it may carry
+// several messages.
 type exchange struct {
 	client  approvers.Client
 	version string          // of the protocol, as the header says
@@ -115,7 +116,7 @@ type exchange struct {
 	ended    bool
 }
 
-// answers records that the answer to x has the last state of a request.
+// answers records that the answer to x reports the last state of a request.
 func (s *Server) answers(x *exchange, id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -166,8 +167,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		session := r.Header.Get(sessionHeader)
 		switch {
 		case m.method == "initialize":
-			// The server has no sessions. The id only tells the calls of one client's processes apart, so that a
-			// cancellation finds its call.
+			// The server has no sessions. The session id only distinguishes the processes of one client, so that a
+			// cancellation finds the right call.
 			out.Header().Set(sessionHeader, rand.Text())
 		case m.method == "notifications/cancelled":
 			s.dropped(r.Context(), heldKey{client.Name, session, m.cancels})
@@ -193,7 +194,7 @@ func local(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// mismatch refuses a message whose header names another task than the message. The SDK does this for tools only.
+// mismatch refuses a message if its header and its body name different tasks. The SDK makes this check only for tools.
 func mismatch(w http.ResponseWriter, m message) error {
 	id := jsontext.Value(m.id)
 	if id == nil {
@@ -205,8 +206,8 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// delivered records which requests were answered with their last state, if the answer has reached the connection and the
-// client still wanted it.
+// delivered records which requests were answered with their last state. The function does so only if the answer was
+// written to the connection and the client still waited for it.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	}
 }
 
-// answer writes an answer, in parts. Each part has the time of an answer without a wait.
+// answer writes an answer in parts. Each part has as much time as a whole answer without a wait.
 type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer
@@ -246,14 +247,14 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// FlushError is for http.ResponseController.
+// FlushError lets http.ResponseController flush the answer.
 func (a *answer) FlushError() error {
 	err := http.NewResponseController(a.ResponseWriter).Flush()
 	a.failed = a.failed || err != nil && !errors.Is(err, http.ErrNotSupported)
 	return err
 }
 
-// message is what the server reads of a message before the SDK does.
+// message has the fields of an MCP message that the server reads before the SDK does.
 type message struct {
 	id, method string // id: as it is written
 	cancels    string // the id of the request that the message cancels
@@ -261,7 +262,8 @@ type message struct {
 	task       bool   // it asks for a task, in the way of 2025-11-25
 }
 
-// peek reads a single message. It is zero for several, and for what is not a message.
+// peek reads a body with a single message. If the body has several messages or is not a message, peek returns the zero
+// value.
 func peek(body []byte) (m message) {
 	of := object(body)
 	m.id, m.method = string(of["id"]), text(of["method"])
@@ -304,8 +306,8 @@ func text(raw jsontext.Value) string {
 	return string(s)
 }
 
-// held are the calls that are under way in sessions of clients, so that a client can say that it no longer waits. (Since
-// 2026-07-28 a client says so by ending the connection.)
+// held has the current calls in sessions of clients, so that a client can cancel its call. (In the protocol since
+// 2026-07-28, a client cancels a call by ending the connection.)
 type held struct {
 	mu sync.Mutex
 	by map[heldKey]*exchange
@@ -313,7 +315,8 @@ type held struct {
 
 type heldKey struct{ client, session, id string }
 
-// remember is for how long a call can be cancelled after its answer. The two may cross.
+// remember is how long a cancellation is accepted after the answer to its call, because the cancellation and the answer
+// may cross on the network.
 const remember = time.Minute
 
 func (h *held) add(key heldKey, x *exchange) (end func()) {
@@ -338,7 +341,7 @@ func (h *held) add(key heldKey, x *exchange) (end func()) {
 	}
 }
 
-// dropped notes that a client does not wait for a call. If the call was answered meanwhile, the answer was in vain.
+// dropped records that a client no longer waits for a call. If the answer was already sent, it counts as not delivered.
 func (s *Server) dropped(ctx context.Context, key heldKey) {
 	s.held.mu.Lock()
 	x := s.held.by[key]
@@ -359,8 +362,8 @@ func (s *Server) dropped(ctx context.Context, key heldKey) {
 	}
 }
 
-// deliveries are the last states of requests that are being sent. A caller may repeat its call as soon as it has the
-// answer, but the repetition is a new request only after it is recorded that the answer was delivered.
+// deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon as
+// it has the answer. The repetition is a new request only after the answer was recorded as delivered.
 type deliveries struct {
 	mu sync.Mutex
 	by map[string]*delivery // by request
@@ -393,7 +396,8 @@ func (d *deliveries) end(ids []string) {
 	}
 }
 
-// of returns what is closed when a request's answer has been sent, or nil.
+// of returns a channel that is closed when a request's answer has been sent. If no answer is being sent, of returns
+// nil.
 func (d *deliveries) of(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Tasks exist in two forms: as a part of the protocol 2025-11-25, and since 2026-07-28 as an extension. A task is a
-// request, with the request's id.
+// MCP has two forms of tasks: a part of the protocol 2025-11-25, and an extension of the protocol 2026-07-28. Here, a
+// task is a request of the gateway, with the request's id.
 const (
 	tasksExtension = "io.modelcontextprotocol/tasks"
 	tasksVersion   = "2025-11-25"
@@ -26,15 +26,15 @@ const (
 
 // Times of tasks.
 const (
-	pollOften  = 250 * time.Millisecond // between the polls of a new task; the longer a task waits, the fewer are useful
+	pollOften  = 250 * time.Millisecond // the interval of polls for a new task; it grows while the task waits
 	pollSeldom = 15 * time.Second
 	quick      = 500 * time.Millisecond // a call that needs nobody is answered without a task if it ends within this time
-	longest    = time.Hour              // of one wait for a task's result
+	longest    = time.Hour              // the limit of one wait for a task's result
 )
 
 func modern(version string) bool { return version >= modernVersion }
 
-// declaresTasks reports whether a request declares the extension.
+// declaresTasks reports whether a message declares that the client supports the extension.
 func declaresTasks(meta mcp.Meta) bool {
 	can, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	extensions, _ := can["extensions"].(map[string]any)
@@ -58,7 +58,7 @@ func withTasks(of *mcp.InitializeResult) (mcp.Result, error) {
 	return &result{members: out}, nil
 }
 
-// taskParams are the parameters of a method about a task.
+// taskParams has the parameters of a method about a task.
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID string `json:"taskId"`
@@ -70,7 +70,7 @@ var errUndeclared = &jsonrpc.Error{
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
 }
 
-// addTaskMethods adds the methods of both forms.
+// addTaskMethods adds the methods of both forms of tasks.
 func (s *Server) addTaskMethods(server *mcp.Server) error {
 	about := func(do func(context.Context, *exchange, string) (mcp.Result, error)) func(context.Context, *mcp.ServerSession, *taskParams) (mcp.Result, error) {
 		return func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (mcp.Result, error) {
@@ -106,7 +106,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 	)
 }
 
-// createTask answers a call with a task. The request is stored by now, so the task can be read.
+// createTask answers a call with a task. The request is already stored, so the client can read the task at once.
 func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {
@@ -172,7 +172,7 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 	return out
 }
 
-// getTask is tasks/get. In the extension, it also returns the result.
+// getTask is tasks/get. In the extension, getTask also returns the result.
 func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Resul
 	return &result{members: out}, nil
 }
 
-// taskResult is tasks/result of 2025-11-25. It waits for the result.
+// taskResult is tasks/result of 2025-11-25. taskResult waits for the result.
 func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
 	switch {
@@ -209,7 +209,7 @@ func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Re
 	return out, nil
 }
 
-// listTasks is tasks/list of 2025-11-25. It lists the tasks that wait for people.
+// listTasks is tasks/list of 2025-11-25. listTasks returns the tasks that wait for people.
 func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Result, error) {
 	ids, err := s.Views.CallerPending(ctx, x.client.Name)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 		state, rec, err := s.now(ctx, x, id)
 		var problem *workflow.CallerProblem
 		if errors.As(err, &problem) {
-			continue // a request of another mode, or one that was asked again
+			continue // a request in another mode, or one that was proposed again
 		}
 		if err != nil {
 			return nil, err
@@ -230,7 +230,7 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 	return &result{members: members{"tasks": tasks}}, nil
 }
 
-// cancelTask is tasks/cancel. It withdraws the request, unless the call has begun or ended.
+// cancelTask is tasks/cancel. cancelTask withdraws the request unless the call has begun or ended.
 func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	err := s.Callers.Withdraw(ctx, x.client, id, "")
 	var problem *workflow.CallerProblem
@@ -254,7 +254,7 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Re
 	return &result{members: task(x, state, rec, s.Now())}, nil
 }
 
-// updateTask is tasks/update. Tasks ask for no input, so there is nothing to update.
+// updateTask is tasks/update. updateTask changes nothing, because our tasks never ask the client for input.
 func (s *Server) updateTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	if _, _, err := s.now(ctx, x, id); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package npmtest verifies webhooks with the library that receivers use, as it is published on npm.
+// Package npmtest verifies the gateway's webhooks with the library that receivers install from npm.
 package npmtest
 
 import (
@@ -23,14 +23,14 @@ import (
 	"countersign/store"
 )
 
-// Two secrets, and one that signs nothing.
+// Two secrets of the webhook, and a third one that does not belong to it.
 const (
 	newSecret   = "whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"
 	oldSecret   = "whsec_b2xkLXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"
 	otherSecret = "whsec_b3RoZXItc2VjcmV0LWZvci1hbm90aGVyLXJlY2VpdmVy"
 )
 
-// rejected is one request, which a person has rejected.
+// rejected is a request that a person has rejected.
 type rejected struct{ failure string }
 
 func (r *rejected) Caller(context.Context, string, string) (view.CallerRequest, error) {
@@ -51,7 +51,7 @@ func (r *rejected) NotTold(_ context.Context, _ store.Timer, _ string, f workflo
 	return nil
 }
 
-// verify is the receiver's program. It prints "type status" of each message that it takes, or "refused".
+// verify is the receiver's program. For each message, verify prints the type and the status, or "refused".
 const verify = `
 const { Webhook } = require(process.argv[1] + "/node_modules/standardwebhooks");
 for (const m of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
@@ -64,8 +64,8 @@ for (const m of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
 }
 `
 
-// The library takes a message with either secret while a secret is replaced. It refuses another secret, another body,
-// another id and another time.
+// While a secret is being replaced, the library accepts a message with the old or the new secret. The library refuses a
+// message if the secret, the body, the id or the time is wrong.
 func TestReceiverVerifies(t *testing.T) {
 	node, tool := npm.Require(t, "the library that receivers of webhooks use was")
 	folder := npm.Installed(t, tool, ".", "gateway")

@@ -1,6 +1,7 @@
-// Package setup installs hooks in the settings of coding agents, removes them, and finds what makes them fail open.
+// Package setup installs and removes hooks in the settings of coding agents. The package also finds settings with which
+// a call could run although the hook failed.
 //
-// settings.go says what each agent's settings need, and where they are; jsonc.go changes a JSON file and leaves
-// everything else as it is, byte for byte, including comments; install.go installs and removes; examine.go is the
-// doctor's part; policy.go has the part of a policy file that each agent needs.
+// settings.go describes the settings of each agent. jsonc.go changes a JSON file, and keeps all other bytes of the
+// file, including comments. install.go installs and removes hooks. examine.go has the checks for countersign doctor.
+// policy.go has the part of a policy file that each agent needs.
 package setup

@@ -16,7 +16,7 @@ import (
 	"countersign/agent/hook"
 )
 
-// Finding is one thing that was examined.
+// Finding is the result of one check.
 type Finding struct {
 	State string // ok, warn or fail
 	What  string
@@ -30,14 +30,14 @@ const (
 	Fail = "fail" // calls can run without being asked about, or none can
 )
 
-// Machine is where hooks are examined.
+// Machine is the machine on which hooks are examined.
 type Machine struct {
 	Home, Folder string
 	Getenv       func(string) string
 	Managed      string // the folder of Claude Code's managed settings; empty: the usual one
 }
 
-// Examine looks at the hooks of one agent in both scopes. installed is false if there are none.
+// Examine checks the hooks of one agent in both scopes. installed is false if no hooks are installed.
 func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
 	seen := map[string]bool{} // in the home folder, both scopes have the same file
@@ -70,7 +70,7 @@ func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	return append(list, m.switches(agent, control)...), true
 }
 
-// examine looks at the hooks in one file.
+// examine checks the hooks in one file.
 func (m Machine) examine(t Target) []Finding {
 	c, err := t.read()
 	if err != nil {
@@ -121,7 +121,7 @@ func (m Machine) examine(t Target) []Finding {
 	return list
 }
 
-// examineHook looks at one hook that asks.
+// examineHook checks one hook that asks the gateway.
 func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	control := !slices.Contains(forms[t.Agent.Name].comfort, h.event)
 	limit, ok := limitOf(t.Agent.Name, h.fields)
@@ -172,7 +172,7 @@ func limitOf(agent string, fields map[string]any) (time.Duration, bool) {
 	return time.Duration(n) * unit, ok
 }
 
-// deadlineOf returns the limit that a command names.
+// deadlineOf returns the time limit in a hook's command.
 func deadlineOf(command string) time.Duration {
 	_, rest, _ := strings.Cut(command, "--timeout ")
 	text, _, _ := strings.Cut(rest, " ")
@@ -183,7 +183,7 @@ func deadlineOf(command string) time.Duration {
 	return d
 }
 
-// programOf returns the program of a command that quote wrote.
+// programOf returns the path of the program in a command that was written with quote.
 func programOf(command string) string {
 	if rest, ok := strings.CutPrefix(command, "'"); ok {
 		program, _, _ := strings.Cut(rest, "' ")
@@ -245,7 +245,7 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	return list
 }
 
-// managed says whether a person can remove the hooks of Claude Code.
+// managed returns a finding that says whether a person can remove the hooks of Claude Code.
 func (m Machine) managed() Finding {
 	path := filepath.Join(m.Managed, "managed-settings.json")
 	if m.Managed == "" {
@@ -265,7 +265,8 @@ func (m Machine) managed() Finding {
 	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
 }
 
-// featureOff reports whether a configuration of Codex turns hooks off. It reads the two forms in which people write it.
+// featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two forms in which people
+// write this setting.
 func featureOff(path string) (string, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"countersign/agent/hook"
 )
 
-// BackupSuffix is added to the name of a settings file for the copy that is made before the first change.
+// BackupSuffix is the suffix of the copy of a settings file that is made before the first change.
 const BackupSuffix = ".countersign-backup"
 
 // Change is a change of a settings file that is not made yet.
@@ -38,8 +38,8 @@ const (
 // Empty reports whether nothing changes.
 func (c Change) Empty() bool { return c.Before == c.After && !c.gone }
 
-// Install adds the hooks of the target's profile to the settings. Hooks of this program that are there already are
-// replaced, so the profiles are never mixed in a file.
+// Install adds the hooks of the target's profile to the settings. Existing hooks of this program are replaced, so that
+// a file never mixes the profiles.
 func (t Target) Install() (Change, error) {
 	events, err := t.events()
 	if err != nil {
@@ -80,7 +80,7 @@ func (t Target) Install() (Change, error) {
 	return c, nil
 }
 
-// complete reports whether the hooks of these events are there already, as Install would write them, and no others.
+// complete reports whether the settings already have exactly the hooks that Install would write.
 func (t Target) complete(list []found, events []string) bool {
 	if len(list) != len(events) {
 		return false
@@ -104,8 +104,8 @@ func encode(element any) []byte {
 	return text
 }
 
-// Uninstall removes this program's hooks. If nothing else changed since they were installed, the file is as it was
-// before, byte for byte.
+// Uninstall removes this program's hooks. If nothing else has changed since the installation, the file becomes exactly
+// what it was before.
 func (t Target) Uninstall() (Change, error) {
 	c, err := t.read()
 	if err != nil {
@@ -203,7 +203,7 @@ func inner(group node) []node {
 	return list
 }
 
-// commandOf returns a hook's command, whatever the agent calls it.
+// commandOf returns a hook's command. The agents have different names for this member.
 func commandOf(text string, h node) string {
 	for _, name := range []string{"command", "bash"} {
 		if c, ok := h.get(name); ok {
@@ -213,7 +213,7 @@ func commandOf(text string, h node) string {
 	return ""
 }
 
-// without removes this program's hooks, and what is empty then.
+// without removes this program's hooks, and the lists and objects that become empty.
 func (t Target) without(text string) (string, error) {
 	for {
 		root, err := parse(text)
@@ -228,7 +228,8 @@ func (t Target) without(text string) (string, error) {
 	}
 }
 
-// withoutOne removes one hook, with its group, its event and the object of all hooks, as far as they hold nothing else.
+// withoutOne removes one hook. If the hook's group, its event or the object of all hooks becomes empty, it is removed
+// too.
 func (t Target) withoutOne(text string, root node) (string, bool) {
 	at := slices.IndexFunc(root.members, func(e entry) bool { return e.name == "hooks" })
 	if at < 0 {
@@ -280,7 +281,7 @@ func squeeze(text string) string {
 	return strings.NewReplacer(",}", "}", ",]", "]").Replace(b.String())
 }
 
-// Apply makes a change. A copy of the settings as they were stays beside them until the hooks are removed.
+// Apply makes a change. A copy of the original settings stays beside the file until the hooks are removed.
 func (c Change) Apply() error {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -313,7 +314,7 @@ func (c Change) Apply() error {
 	return nil
 }
 
-// replace writes a file that appears when it is complete.
+// replace writes a file, which appears only when its content is complete.
 func replace(path, text string, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -330,7 +331,7 @@ func replace(path, text string, mode fs.FileMode) error {
 	return err
 }
 
-// Diff returns the change as people read it.
+// Diff returns the change in the form of a diff.
 func (c Change) Diff() string {
 	was, is := lines(c.Before), lines(c.After)
 	from, to := "/dev/null", c.Path
@@ -366,7 +367,7 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// compare lists the lines of two texts, each after " ", "-" or "+".
+// compare lists the lines of two texts. Each line has the prefix " ", "-" or "+".
 func compare(was, is []string) []string {
 	same := make([][]int, len(was)+1) // the most common lines from here on
 	for i := range same {
@@ -398,7 +399,7 @@ func compare(was, is []string) []string {
 	return out
 }
 
-// Installed reports whether the settings have hooks of this program, and of which profile.
+// Installed reports whether the settings have hooks of this program, and returns the profile of these hooks.
 func (t Target) Installed() (hook.Profile, bool, error) {
 	c, err := t.read()
 	if err != nil {

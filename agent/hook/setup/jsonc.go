@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// node is a value in a JSON file, with its place. Comments and commas after the last element are allowed, because some
-// agents allow them.
+// node is a value in a JSON file, with its position. The file may have comments, and a comma after a last element,
+// because some agents allow these.
 type node struct {
 	from, to int
 	kind     byte // the first byte: {, [, ", or another
@@ -22,7 +22,7 @@ type entry struct {
 	value node
 }
 
-// get finds a member by its name. Readers take the last of several.
+// get finds a member by its name. If the name occurs several times, the last member counts.
 func (n node) get(name string) (node, bool) {
 	for i := len(n.members) - 1; i >= 0; i-- {
 		if n.kind == '{' && n.members[i].name == name {
@@ -176,8 +176,8 @@ func (p *parser) list(n *node, end byte) error {
 	}
 }
 
-// add appends an element to the array at a path of names, and makes what is missing on the way. The new text is laid out
-// like the file.
+// add appends an element to the array at a path of names. The function makes missing objects and arrays of the path.
+// The new text has the same layout as the file.
 func add(src string, path []string, element any) (string, error) {
 	if strings.TrimSpace(src) == "" {
 		src = "{}\n"
@@ -203,7 +203,7 @@ func add(src string, path []string, element any) (string, error) {
 	return insert(src, n, "", element)
 }
 
-// nest returns the value of a missing member: the rest of the path, and the list with its first element.
+// nest returns the value of a missing member. The value has the rest of the path, and the list with its first element.
 func nest(path []string, element any) any {
 	if len(path) == 0 {
 		return []any{element}
@@ -211,7 +211,7 @@ func nest(path []string, element any) any {
 	return map[string]any{path[0]: nest(path[1:], element)}
 }
 
-// set adds a member to the file's object if it has none of that name.
+// set adds a member to the file's object, unless the object already has a member with this name.
 func set(src, name string, value any) (string, error) {
 	if strings.TrimSpace(src) == "" {
 		src = "{}\n"
@@ -258,7 +258,7 @@ func insert(src string, n node, name string, value any) (string, error) {
 	return src[:at] + "," + added + src[at:], nil
 }
 
-// lineIndent returns the white space at the beginning of the line of a place.
+// lineIndent returns the white space at the beginning of the line that contains a position.
 func lineIndent(src string, at int) string {
 	line := src[strings.LastIndexByte(src[:at], '\n')+1:]
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -274,7 +274,7 @@ func indentOf(src string) string {
 	return "  "
 }
 
-// remove takes the entry with this index out of a list, with its comma and its line.
+// remove removes the entry with an index from a list, together with the entry's comma and line.
 func remove(src string, n node, index int) string {
 	from, to := n.members[index].from, n.members[index].value.to
 	after := parser{src: src, at: to}

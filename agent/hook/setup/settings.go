@@ -22,7 +22,7 @@ const (
 	Project Scope = "project" // of everybody who works in this folder
 )
 
-// form says what the settings of one agent look like.
+// form describes the form of one agent's settings.
 type form struct {
 	path    func(scope Scope, home, folder string, getenv func(string) string) string
 	version bool // the file needs "version": 1
@@ -30,7 +30,7 @@ type form struct {
 	control []string
 	comfort []string
 	asks    []string // the events that ask; the others report
-	// fields are those of a hook, beside the command.
+	// fields returns the members of a hook in addition to the command.
 	fields func(event string, asks bool, timeout time.Duration) map[string]any
 	match  string // the matcher for every tool; empty: none is needed
 	named  bool   // the command names the event
@@ -122,7 +122,7 @@ type Target struct {
 	Timeout time.Duration // the agent's limit for a hook that asks
 }
 
-// limits of the times in the settings.
+// Limits of the times in the settings.
 const (
 	reportLimit    = 30 * time.Second
 	shortestLimit  = time.Minute
@@ -156,8 +156,8 @@ func (t Target) events() ([]string, error) {
 	return f.control, nil
 }
 
-// command is the shell command of an event. If the process dies, the shell's exit code denies the call; in the profile
-// comfort the agent's dialog asks then.
+// command is the shell command of an event. If the process dies, the shell's exit code denies the call. In the profile
+// comfort, the agent's dialog then asks.
 func (t Target) command(event string) string {
 	f := forms[t.Agent.Name]
 	parts := []string{quote(t.Program[0])}
@@ -179,7 +179,7 @@ func (t Target) command(event string) string {
 // quote quotes a path for a POSIX shell.
 func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// element is what is added to an event's list.
+// element returns the element that is added to an event's list.
 func (t Target) element(event string) any {
 	f := forms[t.Agent.Name]
 	asks := slices.Contains(f.asks, event)
@@ -203,7 +203,7 @@ func (t Target) element(event string) any {
 	return group
 }
 
-// ours reports whether a command in settings is one of this program's hooks, and for which agent.
+// ours reports whether a command in settings is one of this program's hooks for a given agent.
 func ours(command, agent string) bool {
 	words := strings.Fields(strings.ReplaceAll(command, "'", " "))
 	for i, word := range words[:max(len(words)-1, 0)] {

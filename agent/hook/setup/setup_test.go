@@ -108,7 +108,7 @@ func TestInstallGolden(t *testing.T) {
 	})
 }
 
-// foreign are settings that must stay as they are.
+// foreign has settings of other programs, which must not change.
 var foreign = map[string]string{
 	"none":   "",
 	"empty":  "{}",
@@ -132,7 +132,8 @@ var foreign = map[string]string{
 	"our words":                   `{"note": "countersign hook claude-code", "hooks": {"PreToolUse": [{"hooks": [{"command": "echo countersign hook vim"}]}]}}`,
 }
 
-// TestRoundTrip shows that what others wrote stays, and that uninstalling gives back the file byte for byte.
+// TestRoundTrip shows that settings of other programs stay. After an uninstallation, the file is the same as before,
+// byte for byte.
 func TestRoundTrip(t *testing.T) {
 	agents(t, func(t *testing.T, a hook.Agent, profile hook.Profile) {
 		for name, text := range foreign {
@@ -190,7 +191,7 @@ func failed(list []Finding) bool {
 	return false
 }
 
-// TestUninstallAfterChanges shows that changes of others after the installation stay.
+// TestUninstallAfterChanges shows that an uninstallation keeps changes that others have made after the installation.
 func TestUninstallAfterChanges(t *testing.T) {
 	m := machine(t)
 	a, _ := hook.Find("claude-code")
@@ -246,7 +247,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExamine breaks the settings in each way that lets calls run, and expects that it is found.
+// TestExamine breaks the settings in each way that would let calls run, and expects that Examine finds the fault.
 func TestExamine(t *testing.T) {
 	type harm struct{ agent, from, to, want string }
 	for _, h := range []harm{
@@ -368,7 +369,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// FuzzSettings shows that no settings are damaged: what is added can be removed, and the rest stays.
+// FuzzSettings shows that any settings stay intact. The added hooks can be removed, and all other settings stay.
 func FuzzSettings(f *testing.F) {
 	for _, text := range foreign {
 		f.Add(text)

@@ -20,7 +20,7 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// driverKey makes this binary the driver of a scenario.
+// driverKey is an environment variable. If the variable is set, this test binary is the driver of a scenario.
 const driverKey = "MCP_CONFORMANCE_DRIVER"
 
 func TestMain(m *testing.M) {
@@ -86,7 +86,7 @@ func acceptAll(context.Context, agent.Form) (agent.Reply, error) {
 }
 
 // scenarios lists the scenarios of the suite that apply to a client without a person at a browser. docs/mcp.md lists
-// the others, with the reason.
+// the other scenarios, with the reasons.
 var scenarios = []string{"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "auth/client-credentials-basic"}
 
 const tries = 3
@@ -120,7 +120,7 @@ func TestScenarios(t *testing.T) {
 	t.Logf("%d scenarios, %d checks passed", len(scenarios), passed)
 }
 
-// scenario runs one scenario. It returns the number of passed checks, and the failures.
+// scenario runs one scenario. The function returns the number of passed checks, and the failures.
 func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -1,4 +1,4 @@
-// Package npmtest runs the client against servers that others have written, as they are published on npm.
+// Package npmtest tests the client with MCP servers of other authors, which are published on npm.
 package npmtest
 
 import (
@@ -22,17 +22,17 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience is how long a step may take on a busy machine.
 const patience = testkit.Patience
 
-// folder is where the servers are, with Node.js.
+// folder is the directory with the servers and Node.js.
 func folder(t *testing.T) (node, dir string) {
 	t.Helper()
 	node, tool := npm.Require(t, "MCP servers from npm were")
 	return node, filepath.Join(npm.Installed(t, tool, ".", "mcp-servers"), "node_modules", "@modelcontextprotocol")
 }
 
-// started is a server of the folder that is started with these arguments.
+// started returns the configuration of a server that is in the folder. The server is started with the given arguments.
 func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	t.Helper()
 	node, dir := folder(t)
@@ -41,7 +41,7 @@ func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	}
 }
 
-// offered runs a client for one server until the test ends, and returns the tools by name, as a registry has them.
+// offered runs a client for one server until the test ends. The function returns the registered tools by name.
 func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	t.Helper()
 	tools := make(chan []agent.Tool, 100)
@@ -85,7 +85,7 @@ func call(t *testing.T, tool agent.Tool, in agent.Invocation, args string) (stri
 	return tool.Run(ctx, in)
 }
 
-// must makes a call that has to succeed.
+// must makes a call, and fails the test if the call fails.
 func must(t *testing.T, tool agent.Tool, args string) string {
 	t.Helper()
 	text, err := call(t, tool, agent.Invocation{}, args)
@@ -251,7 +251,7 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// TestMemory checks a server that stores what it is told.
+// TestMemory checks the server that stores facts.
 func TestMemory(t *testing.T) {
 	s := started(t, "memory", "server-memory")
 	s.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}

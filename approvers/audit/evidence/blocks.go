@@ -30,7 +30,7 @@ type block struct {
 	Alt      string          `json:"alt_text,omitempty"`
 }
 
-// readMessages parses a rendering: one message, or several for a long one.
+// readMessages parses a rendering. A rendering is one message, or several messages if it is long.
 func readMessages(body []byte) ([]message, error) {
 	var many []message
 	if json.Unmarshal(body, &many) == nil {
@@ -139,7 +139,7 @@ func (d *drawer) rich(b block) {
 	}
 }
 
-// inline writes an element within a line.
+// inline writes an element that is part of a line.
 func (d *drawer) inline(b block) {
 	switch b.Type {
 	case "text":

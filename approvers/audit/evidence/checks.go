@@ -17,8 +17,8 @@ type check struct {
 	Text string
 }
 
-// checks runs all verifications of a story. The text of each says what was compared, so that the reader knows its
-// limits.
+// checks runs all verifications of a story. The text of each verification says what was compared, so that the reader
+// knows the limits of the verification.
 func (s Story) checks() []check {
 	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
 	out = append(out, s.recordCheck()...)
@@ -63,7 +63,7 @@ func (s Story) chainCheck() check {
 	return check{OK: true, Text: fmt.Sprintf("The chain is whole: %d records, each bound to the one before it by its hash.", len(records))}
 }
 
-// recordCheck compares the stored request with the chain. It returns nothing if they agree.
+// recordCheck compares the stored request with the chain. If the two agree, recordCheck returns no check.
 func (s Story) recordCheck() []check {
 	if s.Differs == "" {
 		return nil
@@ -95,7 +95,7 @@ func (s Story) payloadCheck() check {
 	return check{OK: true, Text: line}
 }
 
-// runCheck compares each run with the last approval before it.
+// runCheck compares each run with the last approval before the run.
 func (s Story) runCheck() check {
 	approved, runs := "", 0
 	auto := false
@@ -126,7 +126,7 @@ func (s Story) runCheck() check {
 	return check{OK: true, Text: "What ran is what was approved: the digest over its exact bytes is the same."}
 }
 
-// shownCheck compares each decision with the cards that were posted before it.
+// shownCheck compares each decision with the cards that were posted before the decision.
 func (s Story) shownCheck() check {
 	posted := map[string]string{} // digest by rendering
 	decisions := 0

@@ -226,8 +226,8 @@ func (s Story) arguments() string {
 	return strings.Join(lines, "\n")
 }
 
-// words returns what the asker wrote. The chain contains this message only as part of the cards, so the page marks a
-// text that no card shows.
+// words returns the message of the person who asked. The chain contains this message only as a part of the cards.
+// Therefore the page marks a text that no card shows.
 func (s Story) words() string {
 	if s.Words == "" {
 		return ""

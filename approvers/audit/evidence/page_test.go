@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// history makes a chain: a refund that was changed, approved and run.
+// history makes the chain of a refund that was changed, approved and run.
 func history() Story {
 	s := Story{Chain: "req_1", Names: map[approvers.PersonID]string{"T1/U1": "Sam", "T1/U2": "Teo"}}
 	card := func(amount string) string {
@@ -83,7 +83,7 @@ func TestPageTellsTheStory(t *testing.T) {
 	}
 }
 
-// The summary says what was asked for, in which words, and who allowed it.
+// The summary says what was asked for, in which words, and who approved it.
 func TestSummary(t *testing.T) {
 	s := history()
 	s.Words = "refund it, please"
@@ -127,7 +127,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A check that can't be made is shown as open: it is neither a fault nor left out.
+// A check that can't be made is shown as open. Such a check does not count as a fault, and is not left out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
@@ -162,7 +162,7 @@ func TestVersionsThatLookAlike(t *testing.T) {
 	}
 }
 
-// Blocks are drawn as escaped text, whatever other people wrote in them.
+// All text in blocks is escaped, so that text of other people can't change the page.
 func TestDrawEscapes(t *testing.T) {
 	hostile := `</div><img src=x onerror=alert(1)>`
 	for _, b := range []string{

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is a card queue as the store holds it: the open cards at an address, and the requests that wait there.
+// CardQueue is a stored card queue. The queue has the open cards at an address, and the requests that wait there.
 type CardQueue struct {
 	Open, Held []struct {
 		Bundle   string
@@ -30,7 +30,7 @@ func (l CardQueue) IDs() (open, held []string) {
 	return open, held
 }
 
-// CardQueueAt reads the card queue of an address. If there is none, the result is empty.
+// CardQueueAt reads the card queue of an address. If the address has no card queue, the result is empty.
 func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	s, err := r.Setting(store.SettingCardQueue + address)
 	if errors.Is(err, store.ErrNotFound) {
@@ -42,8 +42,8 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// CardQueues returns an error if a pending request is shown nowhere and waits in no card queue, or if a request and a
-// card queue contradict each other.
+// CardQueues returns an error if a pending request is neither shown nor in a card queue. CardQueues also returns an
+// error if a request and a card queue contradict each other.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// grantsAddUp compares every grant with its chain and the executions that ran under it: each use is one run, and there
-// are no more uses than allowed.
+// grantsAddUp compares every grant with its chain and with the executions that ran under it. Each use must be one run,
+// and there must be no more uses than allowed.
 func grantsAddUp(r store.Reader) error {
 	chains, err := r.AuditChains("grant:", most)
 	if err != nil {

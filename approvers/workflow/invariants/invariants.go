@@ -1,6 +1,6 @@
-// Package invariants checks conditions that hold for a store between any two transactions: everything that must be done
-// has its timer, no timer is left for anything that is over, every audit chain is valid, and every pending request is
-// visible to somebody. It is for tests, because it reads everything.
+// Package invariants checks conditions that hold for a store between any two transactions. All pending work has a
+// timer, no timer is left for work that has ended, every audit chain is valid, and every pending request is visible to
+// somebody. The package is only for tests, because it reads the whole store.
 package invariants
 
 import (
@@ -83,7 +83,8 @@ func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	return erased, nil
 }
 
-// firstRecord returns the kind that a chain's first record must have. It does not apply to the installation's chain.
+// firstRecord returns the kind that a chain's first record must have. This rule does not apply to the installation's
+// chain.
 func firstRecord(chain string) approvers.AuditKind {
 	switch {
 	case strings.HasPrefix(chain, "absence:"):

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// timersNameSomething finds timers of things that are over. A run's timer may outlive its request: the next claim
-// clears it.
+// timersNameSomething finds timers whose subject no longer needs them. A run's timer may outlive its request; the next
+// claim clears such a timer.
 func timersNameSomething(r store.Reader) error {
 	wanted := func(ref string) (bool, error) {
 		s, err := r.OutboxMessage(ref)

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// turnIsWhole checks that each call of a turn has exactly one result, or something that will give it one.
+// turnIsWhole checks that each call of a turn has exactly one result, or has a record that will lead to a result.
 func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	var faults []error
 	fault := func(format string, args ...any) {

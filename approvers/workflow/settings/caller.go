@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Caller is what is stored about one caller.
+// Caller is the setting with the stored facts about one caller.
 type Caller struct {
 	Pending []string `json:"pending,omitempty"`  // the ids of its requests that wait for people
 	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
@@ -22,15 +22,15 @@ type HangUp struct {
 	After time.Duration `json:"after"` // how long the call was held
 }
 
-// Parameters of what is learned from hang-ups.
+// Parameters for learning a client's time limit from its hang-ups.
 const (
-	shortestPatience = 3 * time.Second    // a hang-up before that is no time limit of a client, but an interruption
+	shortestPatience = 3 * time.Second    // an earlier hang-up is an interruption, and not a client's time limit
 	hangUpsApart     = 5 * time.Second    // hang-ups at one moment have one cause, such as the end of the client's process
 	keepHangUps      = 7 * 24 * time.Hour // so that a client whose limit was raised is held longer again
 	mostHangUps      = 8
 )
 
-// WithHangUp returns the caller with one more hang-up. changed is false if nothing can be learned from it.
+// WithHangUp returns the caller with one more hang-up. changed is false if nothing can be learned from this hang-up.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -40,8 +40,8 @@ func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	return c, true
 }
 
-// Patience returns how long a call can be held before the caller would hang up, or 0 if that is not known. A time limit
-// shows itself in two hang-ups after the same time; a single one may be a person's. The result is 80 % of the shortest
+// Patience returns how long a call can be held before the caller would hang up, or 0 if that is not known. Two hang-ups
+// after the same time show a time limit; a person may have caused a single hang-up. The result is 80 % of the shortest
 // limit.
 func (c Caller) Patience(now time.Time) time.Duration {
 	shortest := time.Duration(0)
@@ -71,7 +71,7 @@ func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err err
 	return c, s, err
 }
 
-// With returns the caller with a request added or removed. changed is false if that changes nothing.
+// With returns the caller with a request added or removed. changed is false if the list of requests stays the same.
 func (c Caller) With(request string, pending bool) (after Caller, changed bool) {
 	i := slices.Index(c.Pending, request)
 	switch {
@@ -85,18 +85,18 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 	return c, true
 }
 
-// Webhook says how the deliveries to a caller's webhook went.
+// Webhook records how the deliveries to a caller's webhook went.
 type Webhook struct {
 	Target   string    `json:"target"`             // the webhook that this is about; see approvers.Webhook
 	Failures int       `json:"failures,omitempty"` // since the last success
 	Since    time.Time `json:"since,omitzero"`     // the first of these failures
-	Next     time.Time `json:"next,omitzero"`      // nothing is sent before that
+	Next     time.Time `json:"next,omitzero"`      // nothing is sent before this time
 	Off      time.Time `json:"off,omitzero"`       // nothing is sent any more since then; zero: the webhook works
 	Why      string    `json:"why,omitempty"`      // the last failure
 }
 
-// ReadWebhook reads how the deliveries to a caller's webhook went. What is known about another webhook of the caller is
-// ignored.
+// ReadWebhook reads how the deliveries to a caller's webhook went. If the record is about an earlier webhook of the
+// caller, ReadWebhook ignores it.
 func ReadWebhook(r store.Reader, client, target string) (w Webhook, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingWebhook+client, &w)
 	if w.Target != target {
@@ -105,7 +105,7 @@ func ReadWebhook(r store.Reader, client, target string) (w Webhook, s store.Sett
 	return w, s, err
 }
 
-// ReceiptKeys are the public keys that verify receipts. Each replica has a key of its own.
+// ReceiptKeys holds the public keys that verify receipts. Each replica has a key of its own.
 type ReceiptKeys struct {
 	Keys []ReceiptKey `json:"keys"`
 }
@@ -123,20 +123,21 @@ func ReadReceiptKeys(r store.Reader) (k ReceiptKeys, s store.Setting, err error)
 	return k, s, err
 }
 
-// mostReceiptKeys limits the keys that are kept, and keepReceiptKeys says for how long. The latest key is always kept.
+// mostReceiptKeys is the number of keys that are kept at most, and keepReceiptKeys is how long a key is kept. The
+// latest key is always kept.
 const (
 	mostReceiptKeys = 64
 	keepReceiptKeys = 90 * 24 * time.Hour
 )
 
-// With returns the keys with one added. Keys that have not been used for a long time are left out.
+// With returns the keys and one more key. With drops keys that have not been used for a long time.
 func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	kept := slices.DeleteFunc(slices.Clone(k.Keys), func(o ReceiptKey) bool { return o.ID == key.ID || key.Since.Sub(o.Since) > keepReceiptKeys })
 	kept = append(kept, key)
 	return ReceiptKeys{kept[max(0, len(kept)-mostReceiptKeys):]}
 }
 
-// readJSON reads a setting's value into to, which stays unchanged if there is no such setting.
+// readJSON reads a setting's value into to. If there is no such setting, to stays unchanged.
 func readJSON(r store.Reader, key string, to any) (store.Setting, error) {
 	s, err := r.Setting(key)
 	if errors.Is(err, store.ErrNotFound) {

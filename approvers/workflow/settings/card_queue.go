@@ -14,8 +14,9 @@ import (
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
 // address at which the policy's cap was ever in force. When the cap is reached, further requests wait in Held without a
-// card. They are pending like any other request: their clocks run, and an escalation shows them to the lead. A request
-// stores the addresses of all queues that count it, so that it can be removed from them when it ends.
+// card. These requests are pending like any other request. The clocks of these requests run, and an escalation shows
+// them to the lead. A request stores the addresses of all queues that count it, so that it can be removed from these
+// queues when it ends.
 type CardQueue struct {
 	Open  []QueuedCard `json:"open,omitempty"`
 	Held  []QueuedCard `json:"held,omitempty"`
@@ -56,8 +57,8 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 	return l, s, nil
 }
 
-// Add puts a request at the end of the queue if it waits, and otherwise among the open cards. A bundle's further
-// requests join its card.
+// Add puts a request at the end of the queue if it waits, and otherwise among the open cards. If the request belongs to
+// a bundle whose card is counted, Add joins that card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
@@ -80,8 +81,8 @@ func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	}
 }
 
-// Admit moves cards from the head of the queue to the open cards until most are open, and returns the moved cards. If
-// most is zero, it moves all cards.
+// Admit moves cards from the head of the queue to the open cards, until the number of open cards is most. Admit returns
+// the moved cards. If most is zero, Admit moves all cards.
 func (l *CardQueue) Admit(most int) []QueuedCard {
 	n := len(l.Held)
 	if most > 0 {
@@ -106,7 +107,7 @@ func (l CardQueue) Waiting() int {
 	return n
 }
 
-// Remove takes a request off its card. A card with no requests left is removed.
+// Remove removes a request from its card. If the card then has no requests, the card is removed too.
 func (l *CardQueue) Remove(id string) {
 	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
 }
@@ -124,7 +125,7 @@ func without(cards []QueuedCard, id string) []QueuedCard {
 	return out
 }
 
-// Split gives a request of a bundle its own card. If the bundle's card is open, the new one is open, too.
+// Split gives a request of a bundle its own card. If the bundle's card is open, the new card is open too.
 func (l *CardQueue) Split(id string) {
 	l.Open, l.Held = apart(l.Open, id), apart(l.Held, id)
 }

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Pause records whether everything is paused. While it is, no tool runs and no model is called; the pause survives a
-// restart. People can still decide, and deadlines pass as usual: a request that nobody decides is rejected even during
+// Pause records whether everything is paused. During a pause, no tool runs and no model is called. The pause survives a
+// restart. People can still decide, and deadlines pass as usual. A request that nobody decides is rejected even during
 // a pause.
 type Pause struct {
 	On     bool               `json:"on"`
@@ -21,11 +21,11 @@ type Pause struct {
 	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Ref returns the reference of the messages about a pause. It contains the round in which the pause began.
+// Ref returns the reference of the messages about a pause. The reference contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
-// ReadPause reads the pause. If its record is damaged, everything counts as paused, so that nothing runs until a person
-// decides.
+// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused, so that nothing runs
+// until a person decides.
 func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingPause)
 	if errors.Is(err, store.ErrNotFound) {

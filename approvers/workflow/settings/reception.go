@@ -32,8 +32,8 @@ const RereadMargin = 10 * time.Minute
 // MostReread limits how far back messages are read.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time from which messages are read; it is never before since. cut is true if a part of the gap is
-// not read because of MostReread.
+// Oldest returns the time from which messages are read. This time is never before since. cut is true if a part of the
+// gap is not read because of MostReread.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since
@@ -44,8 +44,8 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns the gap to read in a channel that the bot has joined. It is as long as possible, because it is unknown
-// how long the bot was not a member.
+// Joined returns the gap to read in a channel that the bot has joined. The gap is as long as possible, because it is
+// unknown how long the bot was not a member.
 func (r Reception) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }

@@ -20,7 +20,8 @@ type CallerRequest struct {
 	Policy       *approvers.Policy
 }
 
-// CallerCall reads a request by the id that its caller has. For other callers it does not exist.
+// CallerCall reads a caller's request by the id that the caller knows. For any other caller, the request does not
+// exist.
 func CallerCall(r store.Reader, client, id string) (conv store.Conversation, call store.Call, err error) {
 	if call, err = r.Call(id); err != nil {
 		return conv, call, err
@@ -34,7 +35,8 @@ func CallerCall(r store.Reader, client, id string) (conv store.Conversation, cal
 	return conv, call, nil
 }
 
-// Caller reads a caller's request. Its arguments and results are not masked: the caller wrote them, or gets them.
+// Caller reads a caller's request. The arguments and results are not masked, because the caller wrote the arguments and
+// gets the results.
 func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		conv, call, err := CallerCall(r, client, id)
@@ -72,7 +74,7 @@ func (v *Reader) CallerPending(ctx context.Context, client string) (ids []string
 	return ids, err
 }
 
-// ReadCaller reads what belongs to a caller's call.
+// ReadCaller reads the records that belong to a caller's call.
 func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (CallerRequest, error) {
 	c := CallerRequest{Conversation: conv, Call: call}
 	if call.Request != "" {
@@ -90,7 +92,7 @@ func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (Calle
 	return c, err
 }
 
-// The statuses of a caller's request that are not states of a request in the store.
+// The additional statuses of a caller's request. A stored request does not have these states.
 const (
 	CallerRunning   = "running"
 	CallerSucceeded = "succeeded"
@@ -98,8 +100,8 @@ const (
 	CallerUnknown   = "unknown"
 )
 
-// Status returns the status of a request for its caller. What happened to the run counts before everything else,
-// because people may report it after the call has got its result.
+// Status returns the status of a request for its caller. The outcome of the run counts first, because people may report
+// it after the call has got its result.
 func (c CallerRequest) Status() string {
 	if e := c.Execution; e != nil {
 		switch e.State {
@@ -126,7 +128,7 @@ func (c CallerRequest) Status() string {
 	return string(approvers.Approved)
 }
 
-// Change is a change of a request that its caller's webhook is told about.
+// Change is a change of a request that is reported to the caller's webhook.
 type Change struct {
 	Type   string    // such as "request.decided"
 	Status string    // of the request
@@ -134,8 +136,8 @@ type Change struct {
 	Key    string    // distinguishes it from the other changes of the request
 }
 
-// Change returns the latest change that the caller's webhook is told about. ok is false if there is none: the request
-// waits for people who have asked nothing, or the caller has just claimed what needed nobody.
+// Change returns the latest change that is reported to the caller's webhook. ok is false if there is no such change:
+// the request waits and nobody has asked a question, or the caller has just claimed a call that needed no approval.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request

@@ -18,7 +18,8 @@ type CardQueue struct {
 // firstQueued is how many waiting requests a notice names.
 const firstQueued = 3
 
-// readCardQueue reads what a queue's notice shows. It reads nothing if the queue is empty or has a newer notice.
+// readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, readCardQueue reads
+// nothing.
 func (m *Model) readCardQueue(r store.Reader, ref string) error {
 	address, round := settings.ParseCardQueueNotice(ref)
 	l, _, err := settings.ReadCardQueue(r, address)
@@ -55,7 +56,7 @@ func (m *Model) isQueued(r store.Reader, req approvers.Request) (bool, error) {
 	return true, nil
 }
 
-// readCards lists the cards that Slack shows of a request: its own, and its bundle.
+// readCards lists the cards with which Slack shows a request: its own cards, and the cards of its bundle.
 func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessage, err error) {
 	messages, err := r.OutboxMessagesOf(req.ID)
 	if err != nil {
@@ -76,8 +77,8 @@ func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessa
 	return cards, nil
 }
 
-// Addresses returns the addresses at which the people of a request's stage read their cards, without repetition: the
-// address of each role, or direct messages if a user group defines the stage.
+// Addresses returns the addresses at which the people of a request's stage read their cards, without repetition. This
+// is the address of each role. If a user group defines the stage, it is the direct messages of the group's members.
 func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil
@@ -95,7 +96,7 @@ func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	return out
 }
 
-// CardAddress returns where a role's cards go: its channel, or each member's direct messages.
+// CardAddress returns the address of a role's cards: the role's channel, or the direct messages of each member.
 func CardAddress(p *approvers.Policy, name string) string {
 	if role, ok := p.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
 		return store.ToChannel + role.Cards

@@ -24,7 +24,7 @@ func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id stri
 	return err
 }
 
-// GrantOf reads the grant under which an execution ran; nil if there is none.
+// GrantOf reads the grant under which an execution ran. If the execution ran without a grant, GrantOf returns nil.
 func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	if e.GrantUse == 0 {
 		return nil, nil
@@ -33,7 +33,8 @@ func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	return &g, err
 }
 
-// GrantOwnerOf returns who gave the grant under which an execution ran; "" if there is none.
+// GrantOwnerOf returns the person who gave the grant under which an execution ran. If the execution ran without a
+// grant, GrantOwnerOf returns "".
 func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
 	g, err := GrantOf(r, e)
 	if g == nil || err != nil {

@@ -10,12 +10,12 @@ import (
 	"countersign/store"
 )
 
-// Message reads what an outbox message shows.
+// Message reads the data that an outbox message shows.
 func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
 	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
-// Answer reads what an answer shows, including those of the given steps that have no message of their own yet.
+// Answer reads the data that an answer shows. Answer includes the given steps that have no message of their own yet.
 func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model, error) {
 	return v.read(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)
@@ -32,7 +32,8 @@ func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model,
 	})
 }
 
-// read reads what an outbox message shows. The function as may change the message before the rest is read.
+// read reads the data that an outbox message shows. The function as may change the message before the remaining data is
+// read.
 func (v *Reader) read(ctx context.Context, message string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
 	var m Model
 	err := v.store.View(ctx, func(r store.Reader) error {
@@ -98,7 +99,7 @@ func (v *Reader) Turn(ctx context.Context, turn string) (Model, error) {
 	return m, err
 }
 
-// AddNamed adds to the model the request or the grant that a button of the message names. Any other ref adds nothing.
+// AddNamed adds the request or the grant that a button of the message names to the model. Any other ref adds nothing.
 func (v *Reader) AddNamed(ctx context.Context, m *Model, ref string) error {
 	err := v.store.View(ctx, func(r store.Reader) error {
 		out := *m
@@ -335,8 +336,8 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads both directions of a retry. For a run with an unknown outcome, it reads the request for the retry,
-// with its cards. For a retry's request, it reads the messages that ask about the earlier run.
+// readRetry reads both directions of a retry. For a run with an unknown outcome, readRetry reads the request for the
+// retry, with its cards. For a retry's request, readRetry reads the messages that ask about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {

@@ -39,7 +39,7 @@ type Model struct {
 	Now          time.Time
 }
 
-// Call is one call of a step, with everything that shows for what it waits.
+// Call is one call of a step, with the data that shows for what the call waits.
 type Call struct {
 	Call      store.Call
 	Execution *approvers.Execution
@@ -50,7 +50,7 @@ type Call struct {
 	Asks      bool                  // its run waits for an answer from the person who asked
 }
 
-// Settled reports whether the call's line in the message of its step can no longer change.
+// Settled reports whether the line of the call in its step's message is final.
 func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }

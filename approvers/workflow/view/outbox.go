@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery finds the outbox message that a Slack message shows, and the version that was posted last.
+// Delivery finds the outbox message that a Slack message shows, and the last posted version of it.
 func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
@@ -79,8 +79,8 @@ func IsUntold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }
 
-// HasViewed reports whether the request's chain records that a person was shown this body. It also returns the body's
-// hash.
+// HasViewed reports whether the request's chain records that a person was shown this body. HasViewed also returns the
+// body's hash.
 func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error) {
 	rendering = HashOf(body)
 	err = v.store.View(ctx, func(r store.Reader) error {

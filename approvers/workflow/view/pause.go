@@ -20,14 +20,14 @@ func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
 // maxTimers limits how many runs and model calls are counted.
 const maxTimers = 10_000
 
-// PauseImpact counts what a pause would stop now.
+// PauseImpact counts the work that a pause would stop now.
 type PauseImpact struct {
 	Runs     int // running tools
 	Thinking int // turns that wait for the model
 	Approved int // calls that are about to start
 }
 
-// PauseImpact counts what a pause would stop, and returns the pause in force.
+// PauseImpact counts the work that a pause would stop, and returns the pause in force.
 func (v *Reader) PauseImpact(ctx context.Context) (s PauseImpact, p settings.Pause, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		s = PauseImpact{}

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// PendingItem is one thing that waits for people: a request, a run with an unknown outcome, or a question of the model.
+// PendingItem is an item that waits for people: a request, a run with an unknown outcome, or a question of the model.
 type PendingItem struct {
 	Request   *approvers.Request   // the request that waits, or the request that allowed the run
 	Execution *approvers.Execution // the run; nil for a request and a question
@@ -54,14 +54,14 @@ func readModelQuestion(r store.Reader, id string) (w PendingItem, err error) {
 	return w, err
 }
 
-// showsCall reports whether an outbox message of a turn shows a call. The message of the call's step does, and so does
-// the bundle that contains the call's request.
+// showsCall reports whether an outbox message of a turn shows a call. Two messages show a call: the message of its
+// step, and the bundle that contains its request.
 func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists what waits for people, grouped by kind, with the oldest items of each kind first. more is true if
-// there may be further items.
+// PendingItems lists the items that wait for people. The items are grouped by kind, with the oldest items of each kind
+// first. more is true if there may be further items.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -56,8 +56,8 @@ func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error)
 	return away, nil
 }
 
-// StageSnapshot is a request and the people who are away now, by Slack user id. It is sufficient to look up the people
-// of the request's stage.
+// StageSnapshot is a request and the people who are away now, by Slack user id. With this data, the people of the
+// request's stage can be looked up.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence

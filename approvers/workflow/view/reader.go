@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// Reader reads the stored state. It is safe for use by many goroutines.
+// Reader reads the stored state. Reader is safe for use by many goroutines.
 type Reader struct {
 	store  store.Store
 	policy func() *approvers.Policy
@@ -16,7 +16,7 @@ type Reader struct {
 }
 
 // New returns a reader of a store. policy returns the policy in force. hash returns the hash of a tool's definition, or
-// "" if the tool can't be called; now returns the time, in the precision of the store.
+// "" if the tool can't be called. now returns the time in the precision of the store.
 func New(s store.Store, policy func() *approvers.Policy, hash func(tool string) string, now func() time.Time) *Reader {
 	return &Reader{store: s, policy: policy, hash: hash, now: now}
 }

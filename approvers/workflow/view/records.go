@@ -20,8 +20,8 @@ func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request,
 	return req, err
 }
 
-// RequestsOf lists the requests that a person asked for or took part in, newest first, starting with the one before the
-// given request.
+// RequestsOf lists the requests that a person asked for or took part in, newest first. The list starts after the given
+// request.
 func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.RequestsOf(who, before, limit)
@@ -42,7 +42,7 @@ func (v *Reader) Chain(ctx context.Context, request string) (records []approvers
 	return records, err
 }
 
-// Execution reads an execution with its exact arguments: nothing is masked.
+// Execution reads an execution with its exact arguments, without masking.
 func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		e, err = r.Execution(id)
@@ -54,8 +54,8 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 // ErrNoResult means that the conversation has no run with this id whose result could be read.
 var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note that says what was cut")
 
-// WholeResult returns the complete result of a run. The model may have received only its beginning. Only results of the
-// conversation's own runs can be read.
+// WholeResult returns the complete result of a run. The model may have received only the beginning of the result. Only
+// results of the conversation's own runs can be read.
 func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		result = ""

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Refusals returns what Slack refuses in this workspace now.
+// Refusals returns the features that Slack refuses in this workspace now.
 func (v *Reader) Refusals(ctx context.Context) (list []settings.Refusal, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, _, err = settings.ReadRefusals(r)

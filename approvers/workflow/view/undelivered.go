@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// Undelivered lists what Slack currently prevents, except for cards: posting messages that it refuses at all addresses,
-// deleting messages that it refuses to delete, and handling deliveries whose sender it does not name. Each list has a
-// limited length, and begins with the item that is due first.
+// Undelivered lists the work that Slack currently prevents, except for cards. There are three lists: messages that
+// Slack refuses at all addresses, messages that Slack refuses to delete, and deliveries whose sender Slack does not
+// name. Each list has a limited length, and begins with the item that is due first.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
@@ -32,8 +32,8 @@ type LeftoverMessage struct {
 	store.Leftover
 }
 
-// Deferred counts the deliveries that wait because Slack does not name their sender, and the deliveries that wait
-// behind these, because they must be handled in order.
+// Deferred counts the deliveries that wait because Slack does not name their sender. Deferred also counts the
+// deliveries that wait behind such a delivery, because deliveries must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest
@@ -43,7 +43,7 @@ type Deferred struct {
 // maxUndelivered limits how many timers of each kind are read.
 const maxUndelivered = 1000
 
-// Undelivered reads the lists of what Slack currently prevents.
+// Undelivered reads the lists of the work that Slack currently prevents.
 func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		u = Undelivered{}

@@ -1,11 +1,11 @@
-// Package markdown turns a model's Markdown into Slack's rich text. In the result every word is literal, so a model
-// can't mention anybody, hide a link behind other words, or imitate the bot's buttons.
+// Package markdown turns a model's Markdown into Slack's rich text. Every word of the result is literal. Therefore a
+// model can't mention anybody, hide a link behind other words, or imitate the bot's buttons.
 //
-// It reads headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go), and within
-// them code, links, bold, italic and struck-out text (inline.go). Everything else is shown as it is written, and no
-// word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line. A text can
-// therefore be shown while it is being written: Settled returns the part that can't change any more. Parsing time grows
-// linearly with the length of the text, for any text.
+// The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
+// Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown as
+// it is written. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank
+// line. Therefore a text can be shown while it is being written: Settled returns the part that can no longer change.
+// For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -84,7 +84,7 @@ func Parse(text string) []Piece {
 	return out
 }
 
-// paragraphOf joins the lines of a paragraph. It removes indentation.
+// paragraphOf joins the lines of a paragraph. paragraphOf removes indentation.
 func paragraphOf(lines []string) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -179,8 +179,8 @@ func quotePieces(lines []string) []Piece {
 	return out
 }
 
-// listPieces makes one list of each sequence of items with the same kind and depth, because all items of a Slack list
-// have the same kind and depth.
+// All items of a Slack list have the same kind and depth. Therefore listPieces makes one list of each sequence of items
+// with the same kind and depth.
 func listPieces(lines []string) []Piece {
 	var out []Piece
 	for _, l := range lines {
@@ -240,8 +240,8 @@ func mergeLists(in []Piece) []Piece {
 	return out
 }
 
-// Settled returns the length in bytes of the part of a Markdown text that later text can't change: its blocks up to the
-// last blank line outside a fence, or up to the end of a fence.
+// Settled returns the length in bytes of the part of a Markdown text that later text can't change. This part ends at
+// the last blank line outside a fence, or at the end of a fence.
 func Settled(text string) (n int) {
 	for n = range settled(text) {
 	}
@@ -273,8 +273,8 @@ func settled(text string) iter.Seq[int] {
 	}
 }
 
-// SettledWithin returns as much of the settled part of a text as fits within the given numbers of blocks and
-// characters: its length in bytes, and its pieces.
+// SettledWithin returns the longest settled part of a text that fits within the given numbers of blocks and characters.
+// SettledWithin returns the part's length in bytes, and its pieces.
 func SettledWithin(text string, blocks, size int) (n int, pieces []Piece) {
 	for end := range settled(text) {
 		more := Parse(text[n:end])
@@ -303,7 +303,7 @@ func Messages(pieces []Piece) [][]Piece {
 	return out
 }
 
-// Pages divides a text into pages. It cuts at line ends, except in lines longer than a page.
+// Pages divides a text into pages. Pages cuts at line ends, except in lines longer than a page.
 func Pages(text string, n int) []string {
 	var out []string
 	rest := []rune(text)

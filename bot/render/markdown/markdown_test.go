@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 		"| a | b |\n|---|--:|\n| 1 | 2 | 3 |":     {"table: a | b | \n1 | 2 | 3"},
 		"a | b, no table":                         {"text: a | b, no table"},
 
-		// Nothing is hidden: no target behind other words, no title, no raw HTML, no definition of a link.
+		// No part of the Markdown text is hidden. Link targets, titles, raw HTML and link definitions stay visible.
 		"[bank](https://evil.example/)":            {"text: bank ({link https://evil.example/})"},
 		"![x](https://evil.example/p.png)":         {"text: x ({link https://evil.example/p.png})"},
 		"[click](javascript:alert(1))":             {"text: click (javascript:alert(1))"},
@@ -98,8 +98,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What Settled returns parses the same as the beginning of the whole text, so a streamed answer looks like the final
-// one.
+// The part that Settled returns is parsed in the same way as the beginning of the whole text. Therefore a streamed
+// answer looks like the final one.
 func TestSettled(t *testing.T) {
 	text := "# A\n\nOne\ntwo\n\n1. a\n\n2. b\n\n```\ncode\n\nmore\n```\n| a |\n|---|\n| 1 |\n\nlast"
 	var streamed []string
@@ -132,8 +132,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// The text may be hostile. 100,000 characters take a few hundredths of a second here, whatever they are; a parser whose
-// time is quadratic takes many seconds.
+// The text may be hostile. Any 100,000 characters take a few hundredths of a second. A parser with quadratic time would
+// take many seconds.
 func TestParseTime(t *testing.T) {
 	const n = 100_000
 	for _, part := range []string{
@@ -150,7 +150,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// Pieces and messages stay within their limits, and lose nothing.
+// Pieces and messages stay within their limits, and no text is lost.
 func TestMessages(t *testing.T) {
 	text := strings.Repeat("A line of words that fill the page.\n", 1500) + "```\n" + strings.Repeat("x", 9000) + "\n```\n" + strings.Repeat("- "+strings.Repeat("i", 50)+"\n", 900)
 	pieces := Parse(text)

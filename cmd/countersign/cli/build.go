@@ -15,7 +15,7 @@ var release string
 // unreleased is the version of a program that was built without the repository's history.
 const unreleased = "v0.0.0-devel"
 
-// Build says from which source a program was built.
+// Build identifies the source from which a program was built.
 type Build struct {
 	Version  string `json:"version"`          // a semantic version with v, or unreleased
 	Commit   string `json:"commit,omitempty"` // empty: the program was built without the repository's history

@@ -1,3 +1,3 @@
-// Package cli has what the commands of countersign share: exit codes and the errors that carry them (exit.go), the
-// printed form of numbers, sizes and times (text.go), and files that appear only when they are complete (file.go).
+// Package cli has the code that the commands of countersign share: exit codes and the errors that carry them (exit.go),
+// the printed form of numbers, sizes and times (text.go), and files that appear only when they are complete (file.go).
 package cli

@@ -48,8 +48,8 @@ func Duration(d time.Duration) string {
 // Moment formats a time in UTC.
 func Moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// Problems returns the problems of a policy file as single errors. For any other error, it returns a list with only
-// that error.
+// Problems returns the problems of a policy file as single errors. For any other error, Problems returns a list with
+// only that error.
 func Problems(err error) []error {
 	var all yamldoc.Problems
 	if !errors.As(err, &all) {

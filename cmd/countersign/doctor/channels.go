@@ -11,7 +11,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// policyChannel is a channel that the policy names, with its uses.
+// policyChannel is a channel that the policy names. policyChannel lists the channel's uses.
 type policyChannel struct {
 	name  string // as the policy names it
 	uses  []string

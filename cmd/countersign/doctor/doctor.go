@@ -22,7 +22,7 @@ import (
 	"countersign/internal/visible"
 )
 
-// state is how bad a finding is.
+// state is the severity of a finding.
 type state string
 
 // The states of findings.
@@ -41,26 +41,27 @@ type diagnosis struct {
 	code  int    // the exit code, if the check fails
 }
 
-// Doctor looks at everything that serve needs.
+// Doctor checks everything that serve needs.
 type Doctor struct {
 	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as known without asking their sources
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
-	// Excess says which rights the database's role has that the bot does not need, and how to revoke them; empty: none.
+	// Excess lists the rights of the database's role that the bot does not need, and says how to revoke them. If there
+	// are no such rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
-	// AskBot asks the running bot whether it can read its store, and what Slack refuses in its workspace.
+	// AskBot asks the running bot whether it can read its store, and which features Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
 	findings []diagnosis
 }
 
-// examinationTime limits the whole examination. It is long, because other programs may have used up Slack's rate
+// examinationTime limits the whole examination. The time is long, because other programs may have used up Slack's rate
 // limits.
 const examinationTime = 5 * time.Minute
 
-// Examine looks at everything, and prints each finding to Out as it is made.
+// Examine makes all checks, and prints each finding to Out immediately.
 func (d *Doctor) Examine(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, examinationTime)
 	defer cancel()
@@ -103,7 +104,8 @@ func (d *Doctor) hooks() {
 	}
 }
 
-// environment checks the environment variables. It returns them, with empty values for wrong ones.
+// environment checks the environment variables. The function returns the variables, with empty values in place of wrong
+// values.
 func (d *Doctor) environment() config.Env {
 	d.begin("Environment")
 	env, err := config.ReadEnv(config.Serve)
@@ -125,7 +127,7 @@ func (d *Doctor) environment() config.Env {
 	return env
 }
 
-// policy checks the policy file. It returns nil if the file can't be used.
+// policy checks the policy file. The function returns nil if the file can't be used.
 func (d *Doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
 	file, err := check.Read(path)
@@ -194,7 +196,7 @@ func (d *Doctor) add(f diagnosis) {
 	}
 }
 
-// Verdict prints a summary of the findings. Its error has the exit code of the worst finding.
+// Verdict prints a summary of the findings. The error of Verdict has the exit code of the worst finding.
 func (d *Doctor) Verdict() error {
 	fails, warns, code := 0, 0, 0
 	for _, f := range d.findings {

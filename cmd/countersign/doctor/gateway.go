@@ -19,7 +19,7 @@ import (
 	"countersign/config"
 )
 
-// gateway checks whether other agents can ask, and only those that should.
+// gateway checks whether the policy's clients can reach the gateway, and whether their tokens are safe.
 func (d *Doctor) gateway(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	if policy == nil || env.GatewayAddr == "" && len(policy.Clients) == 0 {
 		return
@@ -58,7 +58,8 @@ func onThisMachine(address string) bool {
 	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
-// guessable reports whether a client's token is one of those that people choose. The policy has only its hash.
+// guessable reports whether a client's token is a common word that people choose. The function compares hashes, because
+// the policy has only the hash of the token.
 func guessable(c approvers.Client) bool {
 	words := []string{
 		"", "test", "token", "secret", "password", "changeme", "change-me", "admin", "countersign", "example", "123456", "12345678", "letmein", "hunter2",
@@ -87,7 +88,7 @@ func (d *Doctor) issuer(ctx context.Context, env config.Env, c approvers.Client)
 // reachWithin limits the connection to a webhook's receiver.
 const reachWithin = 5 * time.Second
 
-// webhook checks whether a client's webhook can be called. It connects, and sends nothing.
+// webhook checks whether a client's webhook can be called. The function connects to the receiver, but sends nothing.
 func (d *Doctor) webhook(ctx context.Context, c approvers.Client) {
 	name := "the webhook of " + c.Name
 	err := gateway.CheckWebhook(*c.Webhook, config.Lookup)

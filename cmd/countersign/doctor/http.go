@@ -27,8 +27,8 @@ var requestURLs = []struct{ what, path, page string }{
 	{"slash commands", transport.CommandsPath, "slash-commands"},
 }
 
-// requests checks whether Slack's requests reach the bot: each public address must answer as Slack requires. The URLs
-// in Slack's settings can't be read.
+// requests checks whether Slack's requests reach the bot. Each public address must answer as Slack requires. The doctor
+// can't read the URLs in Slack's settings.
 func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	if d.URL == "" {
 		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+
@@ -47,7 +47,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	}
 }
 
-// requestURL checks one Request URL. It reports false if the others would fail for the same reason.
+// requestURL checks one Request URL. requestURL returns false if the other URLs would fail for the same reason.
 func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, path, settings string) bool {
 	err := challenge(ctx, at, path, env.SigningSecret.Reveal())
 	var status statusError

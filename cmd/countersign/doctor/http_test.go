@@ -16,7 +16,7 @@ import (
 	"countersign/config"
 )
 
-// deaf is a bot that fails the test if it receives anything.
+// deaf is a bot that fails the test if it receives a request.
 type deaf struct{ t *testing.T }
 
 func (d deaf) Lane(transport.Delivery) string { return "" }

@@ -12,7 +12,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// slackRegister caches what Slack said about the people of the policy.
+// slackRegister caches Slack's answers about the people of the policy.
 type slackRegister struct {
 	examiner *installation.Examiner
 	groups   map[string]string // user group ids, by id and by handle; nil: Slack was not asked yet
@@ -50,7 +50,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 	}
 }
 
-// memberProblem is the reason why a member of a role can't decide, and what to do about it.
+// memberProblem has the reason why a member of a role can't decide, and advice on what to do about it.
 type memberProblem struct{ what, do string }
 
 // role reports which people of a role can decide.
@@ -77,8 +77,8 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// look looks up a member of a role: a person or a group. It returns, by id, the names of the people who can decide, and
-// the reasons why others can't. more is true if a group has members that were not looked up.
+// look looks up a member of a role: a person or a group. The function returns the names of the people who can decide,
+// by id, and the reasons why other people can't. more is true if a group has members that were not looked up.
 func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {
@@ -142,7 +142,8 @@ func (g *slackRegister) person(ctx context.Context, user, of string, able map[ap
 	return checkAuthority(who, user+of, able), nil
 }
 
-// checkAuthority adds a person to able, or returns why they can't decide.
+// checkAuthority adds a person to able if the person can decide. Otherwise checkAuthority returns the reason why the
+// person can't decide.
 func checkAuthority(who approvers.Identity, named string, able map[approvers.PersonID]string) []memberProblem {
 	why := ""
 	switch {

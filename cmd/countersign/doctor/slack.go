@@ -108,8 +108,8 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	}
 }
 
-// scopes compares the scopes of the token with those of the manifest. A missing scope that no feature of the policy
-// needs is only a warning.
+// scopes compares the scopes of the token with those of the manifest. If no feature of the policy needs a missing
+// scope, there is only a warning.
 func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))
@@ -145,7 +145,7 @@ func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Polic
 	}
 }
 
-// socket asks whether Socket Mode can be used. It opens no socket.
+// socket asks whether Socket Mode can be used. The function opens no socket.
 func (d *Doctor) socket(ctx context.Context, e *installation.Examiner, in installation.App) {
 	if of := e.TokenApp(); of != "" && in.ID != "" && of != in.ID {
 		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.ID), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.ID, "general"))

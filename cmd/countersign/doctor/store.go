@@ -113,7 +113,7 @@ func (d *Doctor) held(ctx context.Context, env config.Env) {
 	}
 }
 
-// refused reports what Slack refused in the workspace, according to the store.
+// refused reports the features that Slack refused in the workspace, according to the store.
 func (d *Doctor) refused(list []settings.Refusal) {
 	for _, r := range list {
 		if r.Until.After(time.Now()) {

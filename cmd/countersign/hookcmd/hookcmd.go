@@ -1,5 +1,6 @@
-// Package hookcmd has the commands of hooks: "countersign hook …", and the program countersign-hook, which has nothing
-// else and so starts faster. It imports little, because it is started for each call of a coding agent's tools.
+// Package hookcmd has the commands of hooks. The commands of hooks are the commands "countersign hook …", and the whole
+// program countersign-hook, which starts faster because it has nothing else. The package imports little, because it is
+// started for each tool call of a coding agent.
 package hookcmd
 
 import (
@@ -23,7 +24,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// Command returns the command tree. program is what hooks run, after the path of this program: "hook", or nothing.
+// Command returns the command tree. program is the part of a hook's command after the path of this program: "hook", or
+// nothing.
 func Command(program ...string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook",
@@ -45,11 +47,10 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 	return cmd
 }
 
-// exit ends the process with a code that no error of the other commands has. Tests replace it.
+// exit ends the process with a code that no error of the other commands has. Tests replace exit.
 var exit = os.Exit
 
-// agentCommand answers one event. Whatever happens, its exit code is 0 with an answer, or 2, which agents take as a
-// denial.
+// agentCommand answers one event. The exit code is always 0 with an answer, or 2, which agents take as a denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
@@ -86,7 +87,7 @@ func agentCommand(a hook.Agent) *cobra.Command {
 	return cmd
 }
 
-// place are the flags that say which settings are meant.
+// place has the flags that select the settings of an agent.
 type place struct {
 	scope, file string
 	yes         bool
@@ -98,7 +99,7 @@ func (p *place) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.yes, "yes", false, "don't ask")
 }
 
-// machine is the machine that this process runs on.
+// machine returns the machine on which this process runs.
 func machine() (setup.Machine, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -211,7 +212,7 @@ func uninstallCommand() *cobra.Command {
 	return cmd
 }
 
-// apply shows a change, asks, and makes it.
+// apply shows a change, asks for confirmation, and makes the change.
 func apply(cmd *cobra.Command, c setup.Change, yes bool, nothing string) error {
 	out := cmd.OutOrStdout()
 	if c.Empty() {

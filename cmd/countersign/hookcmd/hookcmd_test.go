@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// laptop is a machine with a person's home folder, on which the program is installed.
+// laptop is a machine with a person's home folder. The program is installed on this machine.
 type laptop struct {
 	testing.TB
 	*fakegateway.Gateway
@@ -73,7 +73,7 @@ func (l *laptop) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// result is what a process did.
+// result has the output and the exit code of a process.
 type result struct {
 	out, err string
 	code     int
@@ -100,7 +100,7 @@ func (l *laptop) run(input string, args ...string) result {
 	return l.start(input, append([]string{l.program}, args...)...)
 }
 
-// settings are the agents' files, and what they contain in the profile control.
+// settings has the settings file of each agent, and the content of the file in the profile control.
 var settings = map[string]struct{ file, ask, report, input string }{
 	"claude-code": {".claude/settings.json", "PreToolUse", "PostToolUse", `{"session_id":"s","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
 	"codex":       {".codex/hooks.json", "PreToolUse", "PostToolUse", `{"session_id":"s","turn_id":"t","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
@@ -136,7 +136,7 @@ func (l *laptop) commands(file, event string) []string {
 	return list
 }
 
-// TestAsAgentsRunIt installs the hooks of each agent, and runs the commands that are in its settings then.
+// TestAsAgentsRunIt installs the hooks of each agent. TestAsAgentsRunIt then runs the commands in the agent's settings.
 func TestAsAgentsRunIt(t *testing.T) {
 	for _, a := range hook.Agents() {
 		t.Run(a.Name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestAsAgentsRunIt(t *testing.T) {
 	}
 }
 
-// TestKilled shows that a hook that dies denies the call.
+// TestKilled shows that the call is denied if the hook's process dies.
 func TestKilled(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	l.run("", "install", "codex", "--yes")
@@ -196,7 +196,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestInstallAsks shows that the change is shown, and made only after a yes.
+// TestInstallAsks shows that the installation first shows the change, and makes it only after the answer yes.
 func TestInstallAsks(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	const before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n"
@@ -264,8 +264,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// BenchmarkHook measures a whole event for a call that needs nobody: the start of the process, the request and the claim
-// at a gateway on this machine, and the end of the process.
+// BenchmarkHook measures a whole event for a call that needs no approval. The time includes the start of the process,
+// the request and the claim at a gateway on this machine, and the end of the process.
 func BenchmarkHook(b *testing.B) {
 	l := newLaptop(b, hook.Control)
 	l.OnAsk(func(r *fakegateway.Request) { r.Status, r.Automatic = "approved", true })

@@ -88,8 +88,8 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 }
 
 // button searches everything that a person can see for a button: the bot's direct messages, the threads of
-// conversations, and the person's channels, newest message first. It prefers a button of the current conversation. If
-// there is no such button, the returned element has no action.
+// conversations, and the person's channels, newest message first. button prefers a button of the current conversation.
+// If there is no such button, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
 	channels, err := who.Channels(ctx)
@@ -156,11 +156,11 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 	return found, nil
 }
 
-// buttonNumber distinguishes a button from others like it.
+// buttonNumber matches the number that distinguishes similar buttons.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// names reports whether the label matches the action. The whole label must match, but the dots of a button that opens a
-// form, and the button's number, may be missing.
+// names reports whether the label matches the action. The whole label must match. Only the dots of a button that opens
+// a form, and the button's number, may be missing.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
@@ -174,7 +174,8 @@ type subject struct {
 	conversation string
 }
 
-// about reads what a button is about from its value, which names a request, an execution, a call or a turn.
+// about reads the subject of a button from the button's value. The value names a request, an execution, a call or a
+// turn.
 func (p *player) about(ctx context.Context, value string) (s subject, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		for _, id := range strings.Fields(value) {

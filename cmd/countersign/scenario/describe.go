@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// describe returns the state of a call, on one line; "" as long as there is nothing to report.
+// describe returns the state of a call on one line. As long as there is nothing to report, the function returns "".
 func describe(r store.Reader, c store.Call) (string, error) {
 	about := c.Tool
 	if c.Preview != "" {
@@ -76,7 +76,8 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
-// progress describes how far a stage is and, if the policy has changed since the request was made, which stages follow.
+// progress describes how many approvals a stage has. If the policy has changed since the request was made, the function
+// also describes the stages that follow.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.CurrentStage().Quorum; quorum > 1 {
@@ -111,7 +112,7 @@ func verdict(about string, c store.Call, ran string) string {
 	return fmt.Sprintf("%s: %s: %s", c.Tool, c.Outcome, reasonIn(c.Result))
 }
 
-// decided describes who decided a call, and its outcome.
+// decided describes who decided a call, and the call's outcome.
 func decided(c store.Call, req approvers.Request) string {
 	by := make([]string, 0, len(req.Decisions))
 	for _, d := range req.ValidApprovals() {

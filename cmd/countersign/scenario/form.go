@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or stays open
-// afterwards, its text is added to the transcript.
+// fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or stays open after the
+// submission, its text is added to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {
@@ -46,7 +46,7 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 	return closeAll(ctx, who)
 }
 
-// stillOpen returns the form as it is after the submission, and whether it is still open.
+// stillOpen returns the form after the submission. The second result reports whether the form is still open.
 func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient.View) (workspaceclient.View, bool, error) {
 	views, err := p.as(who).Views(ctx)
 	i := slices.IndexFunc(views, func(v workspaceclient.View) bool { return v.ID == form.ID })

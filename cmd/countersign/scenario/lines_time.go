@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// interruptionLines stop the bot in the middle of a tool.
+// interruptionLines has the lines that stop the bot during a run of a tool.
 var interruptionLines = []line{
 	{"The bot will stop while TOOL runs · The bot will stop while TOOL runs, after it acted", regexp.MustCompile(`^The bot will stop while ([\w.-]+) runs(, after it acted)?$`), func(m []string) (action, error) {
 		return happens(func(_ context.Context, p *player) error {
@@ -23,7 +23,7 @@ var itIs = regexp.MustCompile(`^It is (.+)$`)
 
 const span = `(\d+) (second|minute|hour|day)s?`
 
-// worldLines are the lines about events that no person causes.
+// worldLines has the lines about events that no person causes.
 var worldLines = []line{
 	{"12 minutes pass", regexp.MustCompile(`^` + span + ` pass(?:es)?$`), func(m []string) (action, error) {
 		return happens(func(ctx context.Context, p *player) error { return p.pass(ctx, p.demo.Now().Add(lasting(m[1], m[2]))) })
@@ -65,7 +65,7 @@ func lasting(n, unit string) time.Duration {
 	return time.Duration(count) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[unit]
 }
 
-// timeForm is the format of a time in a scenario; the name of the time zone follows it.
+// timeForm is the format of a time in a scenario. The name of the time zone follows the time.
 const timeForm = "Monday 2006-01-02 15:04"
 
 // readTime reads a time such as "Friday 2026-12-25 09:00 Europe/Berlin".

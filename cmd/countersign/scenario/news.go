@@ -22,7 +22,7 @@ func newKnown() known {
 	return known{calls: map[string]string{}, remarks: map[string]int{}, outbox: map[string]bool{}, messages: map[string]bool{}}
 }
 
-// news returns everything new that a person can see: states of calls, messages of the agent, and notices to people.
+// news returns all new content that people can see: states of calls, messages of the agent, and notices.
 func (p *player) news(ctx context.Context) (lines []string, err error) {
 	if p.known.calls == nil {
 		p.known = newKnown()
@@ -95,7 +95,7 @@ func (p *player) newsIn(r store.Reader, t talk, seen known) (lines []string, err
 	return lines, nil
 }
 
-// newsOf returns the news of a turn: its calls, then the answer.
+// newsOf returns the news of a turn: first its calls, then the answer.
 func (p *player) newsOf(r store.Reader, id string, messages []store.Message, seen known) (lines []string, err error) {
 	turn, err := r.Turn(id)
 	if err != nil {

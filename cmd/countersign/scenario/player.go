@@ -20,30 +20,31 @@ import (
 // actionTimeout limits the time from an action until all of its effects are shown.
 const actionTimeout = 30 * time.Second
 
-// Demo is the running demo that a scenario is played with.
+// Demo is the running demo with which a scenario is played.
 type Demo interface {
-	// Store is the store of the bot. It stays the same when the bot restarts.
+	// Store is the store of the bot. The store stays the same when the bot restarts.
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether everything is delivered and handled, so that nothing more happens until a timer falls due
-	// or a person acts. paused is true if the bot is paused, and work in progress waits for the end of the pause.
+	// Settled reports whether all messages are delivered and handled. If so, the state does not change until a timer
+	// falls due or a person acts. paused is true if the bot is paused and work in progress waits for the end of the
+	// pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
 	Now() time.Time
-	// NextDue returns the time at which the next timer falls due; zero if no timer is set.
+	// NextDue returns the time at which the next timer falls due. If no timer is set, NextDue returns zero.
 	NextDue(ctx context.Context) (time.Time, error)
-	// Advance sets the clock forward to a time, and makes the bot do all work that is then due.
+	// Advance sets the clock forward to a time, and makes the bot do all work that becomes due.
 	Advance(to time.Time)
 
 	// Reload puts another policy file into force. If the file is refused, problems has the reasons.
 	Reload(ctx context.Context, path string) (problems []error, err error)
-	// Restart stops the bot, lets time pass without it, and starts another one on the same store.
+	// Restart stops the bot, lets time pass without a bot, and starts another bot on the same store.
 	Restart(ctx context.Context, down time.Duration) error
-	// StopDuring stops the bot the next time that a tool runs, before or after it acts.
+	// StopDuring stops the bot at the next run of a tool, before or after the tool acts.
 	StopDuring(tool string, afterItActed bool)
-	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another one.
+	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another bot.
 	Interrupted() bool
 	Resume(ctx context.Context) error
 	// Gateway returns the client by which another agent asks.
@@ -53,7 +54,7 @@ type Demo interface {
 	Err() error
 }
 
-// player plays a scenario with a demo: it acts for people through the page's API, and reads the outcome.
+// player plays a scenario with a demo. player acts for people through the page's API, and reads the outcome.
 type player struct {
 	script  Scenario
 	demo    Demo
@@ -92,8 +93,8 @@ func said(who, where, text string) (action, error) {
 	}}, nil
 }
 
-// Play plays a scenario with a demo whose bot is connected, and prints the transcript. It returns how many lines differ
-// from what the scenario expects.
+// Play plays a scenario with a demo whose bot is connected, and prints the transcript. Play returns the number of lines
+// that differ from the scenario's expected lines.
 func Play(ctx context.Context, s Scenario, demo Demo, team string, out io.Writer) (differ int, err error) {
 	return (&player{script: s, demo: demo, team: team, out: out}).play(ctx)
 }
@@ -137,7 +138,7 @@ func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	return append(p.asides, news...), err
 }
 
-// aside adds a line to the transcript that is about the action itself, not about its effects.
+// aside adds a line about the action itself to the transcript. The line is not about the effects of the action.
 func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
 // compare prints the lines that were seen, and marks differences from the expected lines.
@@ -207,8 +208,8 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	return err
 }
 
-// settle waits until nothing more happens by itself: everything is delivered and handled, and every turn has ended or
-// waits for people or for the end of a pause.
+// settle waits until all messages are delivered and handled, and every turn has ended or waits for people or for the
+// end of a pause.
 func (p *player) settle(ctx context.Context) error {
 	for {
 		settled, err := p.settled(ctx)

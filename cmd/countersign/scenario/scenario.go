@@ -13,9 +13,10 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A scenario reads like a Slack thread. Lines without indentation say what people do and what happens; the player acts
-// for the people through the API of the workspace's page. The indented lines below such a line list everything that
-// people must then see, in order; "…" stands for any text. A line that starts with # is a comment.
+// A scenario reads like a Slack thread. Lines without indentation describe actions of people and events. The player
+// acts for the people through the API of the workspace's page. The indented lines below such a line list all messages
+// that people must then see, in order. In such a message, "…" stands for any text. A line that starts with # is a
+// comment.
 //
 //	Policy: refunds.yaml
 //	It is Friday 2026-12-18 17:30 Europe/Berlin
@@ -28,8 +29,8 @@ import (
 //	  issue_refund was approved by Teo (team-lead) and done
 //	  Countersign: …refund…
 //
-// At its beginning, a scenario may name the policy file to use, by a path relative to the scenario, and the time at
-// which it begins.
+// At its beginning, a scenario may name a policy file and a start time. The path of the policy file is relative to the
+// scenario.
 //
 // What people do:
 //
@@ -56,8 +57,8 @@ import (
 //	The policy becomes FILE         the bot reloads this file
 //
 // The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
-// people, by person. "Teo is told: …" has the first line of a new direct message; "Countersign to Teo: …" is an
-// ephemeral message that only Teo sees. A request's card for the role that the request waits for is not listed, unless
+// people, by person. "Teo is told: …" has the first line of a new direct message. "Countersign to Teo: …" is an
+// ephemeral message that only Teo sees. The card of a request for the role that has to decide it is not listed, unless
 // the card shows several requests.
 type Scenario struct {
 	Name    string
@@ -130,7 +131,7 @@ func (s *Scenario) add(n int, text string) error {
 	return nil
 }
 
-// head parses a line that says how the scenario begins.
+// head parses a line of the scenario's beginning, such as the policy file or the time.
 func (s *Scenario) head(text string) (taken bool, err error) {
 	file, policy := strings.CutPrefix(text, "Policy: ")
 	switch {
@@ -149,7 +150,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// beside returns the path of a file that the scenario names relative to itself.
+// beside returns the path of a file. The scenario names the file by a path relative to the scenario.
 func (s *Scenario) beside(file string) string {
 	if filepath.IsAbs(file) {
 		return file

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// saidIn returns the bot's new messages in a conversation, other than the agent's answers and the states of its calls.
+// saidIn returns the bot's new messages in a conversation, except the agent's answers and the states of calls.
 func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error) {
 	messages, err := p.as(t.who).Messages(ctx, t.channel, t.root)
 	if err != nil {
@@ -38,7 +38,8 @@ func (p *player) saidIn(ctx context.Context, t talk) (lines []string, err error)
 	return lines, nil
 }
 
-// outboxMessage returns the outbox message that a Slack message shows. If there is none, the result's kind is empty.
+// outboxMessage returns the outbox message that a Slack message shows. If there is no such outbox message, the result's
+// kind is empty.
 func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (s store.OutboxMessage, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(m.Channel, m.TS); errors.Is(err, store.ErrNotFound) {
@@ -110,7 +111,7 @@ func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found [
 }
 
 // tells returns the line for a message to a person, or "" if the transcript omits the message. For a card, the line has
-// the card's subject first, and then the reason why the person got it.
+// first the card's subject, and then the reason why the person got the card.
 func (p *player) tells(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
 	text := strings.TrimSpace(workspaceclient.Plain(m.Text, p.called))
 	if m.Ephemeral {
@@ -128,7 +129,7 @@ func (p *player) tells(ctx context.Context, who workspaceclient.Person, m worksp
 	return who.Called() + " is told: " + line, nil
 }
 
-// cameFor matches the line of a card that says why its reader got it.
+// cameFor matches the line of a card that says why the reader got this card.
 var cameFor = regexp.MustCompile(`(?m)^(?:↪️|⏫) .*$`)
 
 // called returns the name of the person with an id.

@@ -15,7 +15,7 @@ type verb struct {
 	named  bool   // the text after the colon names fields (field=value, field=value); otherwise it goes into the form's text field
 }
 
-// verbs are all verbs. If a line matches several, the first one counts.
+// verbs lists all verbs. If a line matches several verbs, the first one counts.
 var verbs = []verb{
 	{words: "approves all", button: "Approve all"},
 	{words: "rejects all", button: "Reject all", needs: "too much"},
@@ -110,7 +110,7 @@ func (f clickForm) read(text string) (click, error) {
 	return do, nil
 }
 
-// verbLines are the lines for actions with buttons.
+// verbLines has the lines for actions with buttons.
 var verbLines = func() (lines []line) {
 	for _, f := range clickForms {
 		form := "NAME " + f.words

@@ -19,8 +19,8 @@ var (
 	absorbing  = lazily(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
-// clauses splits a message into clauses. Text without a request, such as a reason or the rest of an address or e-mail,
-// belongs to the clause before it.
+// clauses splits a message into clauses. Text without a request belongs to the clause before it. Examples are a reason,
+// or the rest of an address or e-mail.
 func clauses(text string) []clause {
 	var list []clause
 	before := ""
@@ -82,8 +82,8 @@ var endMarks = lazily(`^[.!?;]+`)
 
 func quoteOpen(text string) bool { return strings.Count(text, `"`)%2 == 1 }
 
-// absorbs reports whether a segment that could stand alone belongs to an e-mail's text: "saying that we are sorry and
-// send a new one".
+// absorbs reports whether a segment belongs to an e-mail's text, although it could stand alone. An example is "saying
+// that we are sorry and send a new one".
 func absorbs(c clause, separator, segment string) bool {
 	if c.kind != sendEmail || !bodyBegins.MatchString(c.text) {
 		return false

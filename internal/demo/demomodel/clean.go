@@ -6,25 +6,24 @@ var (
 	slackLink   = lazily(`<(?:mailto:|tel:|https?://)?([^<>|\s]+)(?:\|([^<>]*))?>`)
 	mention     = lazily(`<[@!][^<>]*>`)
 	channelLink = lazily(`<#[A-Z0-9]+(?:\|([^<>]*))?>`)
-	// A speaker's name is written before what they said: "Sam: hi",
-	// "<@U0100>: hi", "Sam Doe (U0100): hi".
+	// A speaker's name is written before the speaker's words: "Sam: hi", "<@U0100>: hi", "Sam Doe (U0100): hi".
 	speaker = lazily(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
 	// A mention that was written out: "@Countersign refund …".
 	atFirst = lazily(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
 	spaces  = lazily(`[ \t\x{00a0}\x{202f}]+`)
 )
 
-// notSpeakers are words before a colon that are not the name of a speaker.
+// notSpeakers lists words before a colon that are not the name of a speaker.
 var notSpeakers = wordSet(`address amount body customer email e-mail message name new note order phone please reason refund ship subject text to update search find
 	call run use saying says discount account user status`)
 
 var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "‑", "-", "&lt;", "<", "&gt;", ">", "&amp;", "&")
 
-// longestMessage is the number of bytes of a message that are read.
+// longestMessage is the maximum number of bytes that are read of a message.
 const longestMessage = 8000
 
-// clean converts a message to plain text: it removes Slack's links and mentions, typographic quotes and the names of
-// speakers.
+// clean converts a message to plain text. The function removes Slack's links and mentions, typographic quotes, and the
+// names of speakers.
 func clean(text string) string {
 	if len(text) > longestMessage {
 		text = strings.ToValidUTF8(text[:longestMessage], "")

@@ -22,7 +22,8 @@ var (
 	}
 )
 
-// readEmail extracts subject and text of an e-mail from a request, and returns the rest, which holds the recipient.
+// readEmail extracts the subject and the text of an e-mail from a request. readEmail returns the rest of the request,
+// which has the recipient.
 func (w *request) readEmail(text string) (rest string) {
 	rest = text
 	if m := subjectIs.FindStringSubmatchIndex(rest); m != nil {
@@ -91,7 +92,8 @@ func sentenceOf(text string) string {
 	return capital(text)
 }
 
-// toReader rewrites a text about somebody so that it addresses them: "his order is late" becomes "your order is late".
+// toReader rewrites a text about a person so that it addresses this person: "his order is late" becomes "your order is
+// late".
 func toReader(text string) string {
 	for _, a := range addressed {
 		text = a.words.ReplaceAllString(text, a.you)
@@ -99,7 +101,7 @@ func toReader(text string) string {
 	return text
 }
 
-// longestSubject is roughly the length that a list of messages shows.
+// longestSubject is about the length of a subject that a list of messages shows.
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.

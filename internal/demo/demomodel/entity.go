@@ -84,7 +84,7 @@ var (
 // nameFirst finds the subject of a statement: "Jane wants her account closed".
 var nameFirst = lazily(`(?:^|[.!?,:;]\s+|\b[Cc]ustomer )` + properName + ` (?:wants?|would|asks?|asked|says?|said|called|calls|wrote|needs?|complains?|complained|requests?|requested|reports?|reported|has|is|was|got|received|moved|lives|never|never got|does|did)\b`)
 
-// notNames are words that can stand in the position of a name.
+// notNames lists words that can stand in the position of a name, but are not names.
 var notNames = wordSet(`it that what where who there here he she let how when i you we they this order orders customer customers account user today yesterday
 	tomorrow client person company parcel package usd eur gbp english german french spanish monday tuesday wednesday thursday friday saturday sunday find show
 	list search look refund cancel delete send please can could the a an ord usr my your our her his their its everyone everybody one someone somebody
@@ -98,7 +98,7 @@ func wordSet(words string) map[string]bool {
 	return set
 }
 
-// findName returns a customer's full or partial name; empty if there is none.
+// findName returns a customer's full or partial name. If there is no name, findName returns an empty text.
 func findName(text string) string {
 	for _, m := range possessive.FindAllStringSubmatch(text, -1) {
 		if name := trimName(m[1]); name != "" {

@@ -47,7 +47,7 @@ func (d *responder) handle(w *request) {
 	}
 }
 
-// infinitive describes each kind of request, for sentences such as "I won't …".
+// infinitive has the infinitive for each kind of request, for sentences such as "I won't …".
 var infinitive = map[string]string{
 	searchOrders: "look orders up", setAddress: "change the address", updateProfile: "change the profile", applyDiscount: "give a discount", issueRefund: "refund anything",
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",

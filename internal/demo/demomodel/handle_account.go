@@ -56,7 +56,7 @@ func listOf(words []string) string {
 	return string(data)
 }
 
-// accountsOf returns the accounts of a request; ok is false if a call or an answer is needed first.
+// accountsOf returns the accounts of a request. ok is false if a call or an answer is needed first.
 func (d *responder) accountsOf(w *request) (ids []string, ok bool) {
 	if len(w.users) > 0 {
 		return w.users, true
@@ -96,7 +96,8 @@ func (d *responder) accountsOf(w *request) (ids []string, ok bool) {
 	return nil, false
 }
 
-// accountIn returns the account of the found orders. If there is none, or more than one, it asks.
+// accountIn returns the account of the found orders. If there is no account, or more than one, accountIn asks a
+// question.
 func (d *responder) accountIn(w *request, list []*order, none string) ([]string, bool) {
 	var ids, choices []string
 	for _, o := range list {

@@ -16,7 +16,7 @@ const (
 	failed              // the look-up was refused, or the tool for it is missing; a note says so
 )
 
-// lookup finds orders by these arguments: in results of this turn, or by a new call.
+// lookup finds orders by these arguments. The function looks in the results of this turn, or makes a new call.
 func (d *responder) lookup(args ...arg) ([]*order, found) {
 	if !d.tools.has(searchOrders) {
 		d.notes = append(d.notes, "I can't look orders up here, so please give me the order or account number.")
@@ -65,8 +65,8 @@ func (d *responder) customer(w *request) (arg, bool) {
 		return textArg("user_id", w.users[0]), true
 	case w.name != "":
 		by := textArg("customer_name", w.name)
-		// If this turn already searched by name, search by name again, although the e-mail address is now known:
-		// otherwise the same orders would be looked up twice.
+		// If this turn already searched by name, the next search is by name again, although the e-mail address is now
+		// known. Otherwise the same orders would be looked up twice.
 		if p := d.m.find(w.name); p != nil && p.email != "" && !d.lookedUp(by) {
 			return textArg("customer_email", p.email), true
 		}

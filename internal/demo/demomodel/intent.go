@@ -2,7 +2,7 @@ package demomodel
 
 import "strings"
 
-// The kinds of requests: one for each tool of the shop, with the tool's name, and kinds that no tool covers.
+// The kinds of requests. Each tool of the shop has a kind with the tool's name. Other kinds have no tool.
 const (
 	searchOrders  = "search_orders"
 	setAddress    = "update_shipping_address"
@@ -34,8 +34,8 @@ type rule struct {
 	words *pattern
 }
 
-// rules find the kind of a clause. The rule whose words come first in the clause applies. If several rules match at the
-// same position, the first in this list applies.
+// rules find the kind of a clause. If several rules match, the rule whose words come first in the clause applies. If
+// several rules match at the same position, the first in this list applies.
 var rules = []rule{
 	{updateProfile, re(`\b(?:de-?activat|suspend|re-?activat|unsuspend)\w*`)},
 	{updateProfile, re(`\b(?:pause|put on hold|freeze|activate) .{0,40}\baccount\b`)},
@@ -86,7 +86,7 @@ var (
 	passing   = re(`\b(?:instead of|rather than|about|regarding|concerning|because of|due to|after|before|unless|until|if|once) (?:the |a |an |any |their |her |his |issuing |giving |we |i |you )?$`)
 )
 
-// intent returns the kind of request of a segment; an empty kind: none.
+// intent returns the kind of request of a segment. If the segment has no request, the kind is empty.
 func intent(segment string) (kind string, m mood) {
 	text := unmarked(strings.TrimSpace(segment))
 	core := fillers.ReplaceAllString(text, "")
@@ -141,7 +141,7 @@ func firstRule(text string, question bool) (kind string, m mood) {
 
 var besideNames = re(`\b(?:orders?|customer|account|and|the|for|of|please|number)\b|'s\b|[^\p{L}\p{N}]`)
 
-// bare reports whether the text names an order, an account or a customer, and nothing else.
+// bare reports whether the text consists only of the name of an order, an account or a customer.
 func bare(text string) bool {
 	if len(findOrders(text))+len(findUsers(text))+len(findEmails(text)) == 0 {
 		return false

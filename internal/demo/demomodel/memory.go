@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// memory is what is known from the conversation so far.
+// memory has the facts that are known from the conversation so far.
 type memory struct {
 	orders  map[string]*order
 	people  []*person
@@ -124,7 +124,8 @@ func (m *memory) learnPerson(id, name, email string) {
 	m.people = append(m.people, &person{id, name, email})
 }
 
-// find returns the known person with an id, an e-mail address or a name; nil if there is none or more than one.
+// find returns the known person with an id, an e-mail address or a name. If there is no such person, or more than one
+// such person, the function returns nil.
 func (m *memory) find(what string) *person {
 	var found *person
 	for _, p := range m.people {
@@ -176,7 +177,7 @@ func (m *memory) look(id string) {
 	}
 }
 
-// meet remembers a person: "her" then refers to that person.
+// meet remembers a person. From then on, "her" refers to this person.
 func (m *memory) meet(user, email, name string) {
 	m.user, m.email, m.name = user, email, name
 	for _, key := range []string{user, email, name} {

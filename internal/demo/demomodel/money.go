@@ -34,7 +34,7 @@ func parseCents(text string) (int, bool) {
 	return n, err == nil
 }
 
-// spoken reads a number as people write it: 1,299.00 and 49,99 too.
+// spoken reads a number as people write it. Examples are 1,299.00 and 49,99.
 func spoken(text string) int {
 	if i := strings.LastIndexByte(text, ','); i >= 0 && len(text)-i-1 <= 2 {
 		text = text[:i] + "." + text[i+1:]
@@ -104,7 +104,7 @@ func findFraction(text string) *fraction {
 	return nil
 }
 
-// share returns the fraction of an amount; halves are rounded up.
+// share returns the fraction of an amount, with halves rounded up.
 func (f fraction) share(cents int) int { return (2*cents*f.of + f.in) / (2 * f.in) }
 
 // show formats an amount for people.

@@ -29,7 +29,7 @@ func parseJSON(text string) any {
 	return v
 }
 
-// text returns the value of the first of these names that has a text or a number.
+// text returns the value of the first of the given names whose value is a text or a number.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {
@@ -62,7 +62,7 @@ func (o object) texts(name string) []string {
 	return list
 }
 
-// cents reads an amount of money; ok is false if there is none.
+// cents reads an amount of money. If the value is not an amount, ok is false.
 func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.text(names...)) }
 
 // result is a tool's result, or the outcome of a call that did not run.
@@ -77,7 +77,7 @@ type result struct {
 	raw       string
 }
 
-// outcomes are the states of calls that did not run successfully.
+// outcomes lists the states of calls that did not run successfully.
 var outcomes = map[string]bool{
 	"rejected": true, "expired": true, "withdrawn": true, "revoked": true, "refused": true, "voided": true,
 	"unknown": true, "observed": true, "error": true,
@@ -127,5 +127,5 @@ func asObject(v any) object {
 	return o
 }
 
-// object returns the result as an object; nil if it is something else.
+// object returns the result as an object, or nil if the result is something else.
 func (r result) object() object { return asObject(r.data) }

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// unlisted are tools that are not listed to people: those that every agent has, and the preview of the shop's refunds.
+// unlisted names the tools that are not listed to people: the tools that every agent has, and the preview of the shop's
+// refunds.
 var unlisted = []string{"ask_people", "about_the_asker", "preview_refund"}
 
-// withoutRules returns the tools without rules, by name. They are called only if a person writes the call out.
+// withoutRules returns the tools without rules, by name. Such a tool is called only if a person writes the call out.
 func (b toolbox) withoutRules() []Tool {
 	var out []Tool
 	for _, t := range b.offered {
@@ -84,8 +85,8 @@ var (
 	between = re(`^(?:\s|,|;|and\b|with\b)+`)
 )
 
-// written reads arguments written as name=value, with each value one word or in quotes. ok is false if text is left
-// over.
+// written reads arguments written as name=value, with each value one word or in quotes. If some of the text is not an
+// argument, ok is false.
 func (in inputs) written(text string) (arguments string, ok bool) {
 	var parts []string
 	for rest := strings.TrimSpace(text); rest != ""; {
@@ -104,7 +105,8 @@ func (in inputs) written(text string) (arguments string, ok bool) {
 	return "{" + strings.Join(parts, ",") + "}", true
 }
 
-// value writes a value as JSON: a string, unless the schema asks for another type that fits.
+// value writes a value as JSON. The value becomes a string, unless the schema asks for another type and the value fits
+// that type.
 func (in inputs) value(name, word string) string {
 	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
 		return word
@@ -116,7 +118,7 @@ func (in inputs) value(name, word string) string {
 	return textArg("", word).value
 }
 
-// handleVerbatim makes a written-out call.
+// handleVerbatim makes a call that a person has written out.
 func (d *responder) handleVerbatim(w *request) {
 	name, ok := d.tools.meant(w.tool)
 	if !ok {
@@ -144,7 +146,8 @@ func (d *responder) handleVerbatim(w *request) {
 // mostNamed limits how many tools without rules an answer names.
 const mostNamed = 12
 
-// others returns a sentence that names the other tools and says how to call them; empty if there are none.
+// others returns a sentence that names the tools without rules and says how to call them. If there are no such tools,
+// the sentence is empty.
 func (d *responder) others() string {
 	others := d.tools.withoutRules()
 	if len(others) == 0 {

@@ -16,7 +16,8 @@ var files = []demomodel.Tool{
 	{Name: "ask_people"},
 }
 
-// A tool without rules is called if a person writes the call out, with any spelling of its name and arguments.
+// If a person writes out the call of a tool without rules, the tool is called, with any spelling of its name and
+// arguments.
 func TestCallsWrittenOut(t *testing.T) {
 	for said, want := range map[string]string{
 		`call files.write_file {"path":"hello.txt","content":"Hello"}`:         `files_write_file{"path":"hello.txt","content":"Hello"}`,

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled at its first use. There are hundreds of patterns, and otherwise
-// every command of the program would compile all of them at its start.
+// pattern is a regular expression that is compiled at its first use. There are hundreds of patterns. Compiling all
+// patterns at the start would slow down every command of the program.
 type pattern struct {
 	compile func() *regexp.Regexp
 }

@@ -27,8 +27,8 @@ func messages(t testing.TB) []string {
 	return list
 }
 
-// TestAnyConversationEnds: for any messages in any order, any outcomes of calls and any offered tools, a turn ends
-// within a few steps, calls only offered tools, repeats no call, and says something.
+// TestAnyConversationEnds plays random conversations: any messages in any order, any outcomes of calls and any offered
+// tools. Each turn ends within a few steps, calls only offered tools, repeats no call, and says something.
 func TestAnyConversationEnds(t *testing.T) {
 	said := messages(t)
 	all := newChat(t).offered
@@ -117,7 +117,7 @@ func offers(tools []demomodel.Tool, name string) bool {
 	return false
 }
 
-// FuzzReply: no text of a person or a tool may crash the demo model.
+// FuzzReply checks that no text of a person or a tool crashes the demo model.
 func FuzzReply(f *testing.F) {
 	for _, said := range messages(f) {
 		f.Add(said, "yes", `{"found":1,"orders":[{"order_id":"ORD-1","total":5}]}`)

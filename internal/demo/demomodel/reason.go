@@ -28,7 +28,8 @@ func findReason(text, before string) string {
 			return reason
 		}
 	}
-	// The last part of the sentence that complains, such as "it arrived broken" in "refund ORD-123, it arrived broken".
+	// Use the last part of the sentence that contains a complaint, such as "it arrived broken" in "refund ORD-123, it
+	// arrived broken".
 	for _, mark := range []string{", ", ". ", "; ", "! ", "? ", "\n", " ("} {
 		if i := strings.Index(text, mark); i >= 0 && complaint.MatchString(text[i:]) {
 			if reason := tidy(text[i+len(mark):]); reason != "" && len(findOrders(reason)) == 0 {
@@ -63,7 +64,8 @@ func withoutReason(text string) string {
 // longestReason is the maximum length of a reason in the tools' schemas.
 const longestReason = 280
 
-// tidy turns a fragment of a sentence into text for a form: no dangling marks, and a capital letter first.
+// tidy turns a fragment of a sentence into text for a form. The text begins with a capital letter and has no dangling
+// marks.
 func tidy(text string) string {
 	text = strings.Trim(strings.TrimSpace(text), " \t\n.,;:!?-–—()")
 	text = dangling.ReplaceAllString(text, "")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// offer is a suggested alternative: "yes" takes the first.
+// offer is a suggested alternative. The answer "yes" takes the first offer.
 type offer struct {
 	text    string // completes "I can …"
 	request request
@@ -142,7 +142,7 @@ func (d *responder) alternatives(c done) {
 	}
 }
 
-// offer offers a request if the tool for it is offered.
+// offer suggests a request, if the request's tool is among the offered tools.
 func (d *responder) offer(kind, text string, w request) {
 	if d.tools.has(kind) {
 		w.kind = kind
@@ -159,7 +159,8 @@ func (d *responder) offerDeactivation(user string) {
 	d.offer(updateProfile, "deactivate "+user, request{users: []string{user}, profile: []field{{"status", "deactivated"}}})
 }
 
-// offerLess offers a smaller refund (the amount in the reason, if there is one), or a discount.
+// offerLess suggests a smaller refund or a discount. If the reason of the refusal names an amount, the smaller refund
+// has that amount.
 func (d *responder) offerLess(c done, order string) {
 	asked, _ := c.args.cents("amount")
 	currency := c.args.text("currency")

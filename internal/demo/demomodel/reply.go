@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Message is one message of the history, in the service's roles: system,
-// developer, user, assistant, tool.
+// Message is one message of the history, with one of the service's roles: system, developer, user, assistant or tool.
 type Message struct {
 	Role    string
 	Content string
@@ -15,7 +14,7 @@ type Message struct {
 	CallID  string // of a tool's result
 }
 
-// Call is a tool call, made or to be made. Arguments is JSON unless a model wrote something else.
+// Call is a tool call that was made or is to be made. Arguments is JSON, unless a model wrote something else.
 type Call struct {
 	ID        string
 	Name      string
@@ -71,8 +70,8 @@ type responder struct {
 
 // work interprets the turn's message, prepares calls or an answer, and updates the memory for later turns.
 func (d *responder) work() {
-	// Searches are learned first, because other calls of the same step may have waited for approval: their results may
-	// be newer.
+	// The results of searches are read first. Other calls of the same step may have waited for approval, so their
+	// results may be newer.
 	for _, searches := range []bool{true, false} {
 		for _, c := range d.t.done {
 			if (d.tools.kindOf(c.Name) == searchOrders) == searches {

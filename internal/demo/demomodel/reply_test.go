@@ -34,7 +34,7 @@ func newChat(t *testing.T, without ...string) *chat {
 	return c
 }
 
-// say runs a whole turn for a message: the calls of its steps, then the answer.
+// say runs a whole turn for a message: first the calls of all steps, then the answer.
 func (c *chat) say(text string) (steps []string, answer string) {
 	c.t.Helper()
 	c.history = append(c.history, demomodel.Message{Role: "user", Content: text})

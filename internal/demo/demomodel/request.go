@@ -68,7 +68,7 @@ var (
 	byCard     = re(`\bcard\b`)
 )
 
-// withoutAddress matches the "to" left over after removing an address.
+// withoutAddress matches the "to" that is left over when an address was removed.
 var withoutAddress = re(`\bto\s*$`)
 
 // newRequest extracts the details of a clause.
@@ -92,7 +92,7 @@ func newRequest(c clause) request {
 	if c.kind == updateProfile {
 		w.readProfile(text)
 	}
-	// Text before the clause names its object: "ORD-123 arrived broken. Refund it."
+	// The text before the clause names the order, as in "ORD-123 arrived broken. Refund it."
 	if len(w.orders)+len(w.users)+len(w.emails) == 0 && c.before != "" {
 		before := unmarked(c.before)
 		w.orders, w.users, w.emails = findOrders(before), findUsers(before), findEmails(before)
@@ -192,7 +192,7 @@ var (
 	plural       = re(`\borders\b`)
 )
 
-// unpaid is a filter that the shop's search does not have. It is applied to the results.
+// unpaid is a filter that the shop's search does not have. So the model applies this filter to the results.
 const unpaid = "unpaid"
 
 func (w *request) readSearch(text string) {

@@ -20,7 +20,7 @@ type offeredTool struct {
 
 var kinds = []string{searchOrders, setAddress, updateProfile, applyDiscount, issueRefund, takePayment, sendEmail, deleteAccount, cancelAccount, exportData}
 
-// newToolbox also recognizes tools whose name has a prefix, as added by gateways: shop_issue_refund.
+// newToolbox also recognizes tools whose name has a prefix. Gateways add such prefixes, as in shop_issue_refund.
 func newToolbox(tools []Tool) toolbox {
 	box := toolbox{offered: tools, names: map[string]bool{}, kinds: map[string]offeredTool{}}
 	for _, t := range tools {
@@ -50,7 +50,7 @@ func properties(schema json.RawMessage) map[string]bool {
 
 func (b toolbox) has(kind string) bool { _, ok := b.kinds[kind]; return ok }
 
-// kindOf returns the kind of a tool; empty if the tool has no rules.
+// kindOf returns the kind of a tool. If the tool has no rules, the kind is empty.
 func (b toolbox) kindOf(name string) string {
 	for kind, t := range b.kinds {
 		if t.name == name {
@@ -87,7 +87,7 @@ var synonyms = map[string][]string{
 	"to":             {"recipient", "email"},
 }
 
-// call builds a call with the arguments that the tool's schema names. It omits empty values.
+// call builds a call with the arguments that the tool's schema names. The function omits empty values.
 func (b toolbox) call(kind string, args ...arg) Call {
 	t := b.kinds[kind]
 	var parts []string
@@ -116,7 +116,7 @@ func (t offeredTool) property(name string) string {
 	return ""
 }
 
-// value returns an argument of a call by any of its names.
+// value returns an argument of a call, which may have any of its names.
 func value(args object, name string) string {
 	return args.text(append([]string{name}, synonyms[name]...)...)
 }

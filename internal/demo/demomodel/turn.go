@@ -9,7 +9,7 @@ type turn struct {
 	answer string
 }
 
-// done is a call with its result; answered is false if there is none yet.
+// done is a call with its result. If the call has no result yet, answered is false.
 type done struct {
 	Call
 	args     object

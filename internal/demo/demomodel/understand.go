@@ -56,7 +56,7 @@ func (d *responder) understand() (requests []request, talk string) { //nolint:cy
 	if len(requests) > 0 {
 		return requests, ""
 	}
-	// An order is mentioned without a request: look it up.
+	// A message that only mentions an order asks to look up the order.
 	var w request
 	if w.readNames(plainText); len(w.orders)+len(w.emails)+len(w.users) > 0 {
 		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
@@ -128,7 +128,7 @@ var onlyName = re(`^(?:it's |for |customer )?(\p{L}+(?: \p{L}+)?)[.!]?$`)
 
 var onlyAmount = re(`^(?:(?:then|only|just|make it|make that|try|ok|okay|do|what about|how about|with|let's say)[\s,]+)*[$€£]?\s?\d[\d.,]*\s?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])?(?:[\s,]+(?:then|instead|please|only|off))*[\s.!?]*$|^(?:(?:then|only|just|make it|ok|okay)[\s,]+)*half(?: of it)?(?:[\s,]+(?:then|instead|please))*[\s.!?]*$`)
 
-// amended interprets "make it $20" as the last request with another amount, if the last one failed.
+// amended interprets "make it $20" as the last request with another amount, if the last request failed.
 func (d *responder) amended(text string) *request {
 	if d.m.wanted == nil || !onlyAmount.MatchString(text) || !slices.ContainsFunc(d.m.last, func(c done) bool { return c.result.status != "" }) {
 		return nil
@@ -151,11 +151,13 @@ func (d *responder) amended(text string) *request {
 	return &w
 }
 
-// fill completes a request with the answer to a question. It returns false if the answer does not contain the detail.
+// fill completes a request with the answer to a question. The function returns false if the answer does not contain the
+// detail.
 func (w *request) fill(text, said string) bool { //nolint:cyclop // one case for each kind of phrase
 	var more request
 	more.readNames(text)
-	// The person corrects the order instead of answering: "How many percent?" "I meant ORD-132."
+	// The person corrects the order instead of answering the question. An example: "How many percent?" "I meant
+	// ORD-132."
 	if w.lacks != lackSearch && w.lacks != lackTo && bare(fillers.ReplaceAllString(text, "")) && (len(more.orders) > 0 || w.lacks == lackBody) {
 		w.orders, w.emails, w.users, w.name, w.pick = more.orders, more.emails, more.users, "", pick{}
 		return true

@@ -7,7 +7,7 @@ import (
 
 var allThose = re(`\b(?:them|those|these)\b`)
 
-// ordersOf returns the orders of a request; ok is false if a call or an answer is needed first.
+// ordersOf returns the orders of a request. If a call or an answer is needed first, ok is false.
 func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 	if len(w.orders) > 0 {
 		return w.orders, true
@@ -52,7 +52,7 @@ func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 }
 
 // chosen returns the orders that the text names by their items: one, or several joined by "and" ("the teapot and the
-// headphones"). Otherwise it asks which.
+// headphones"). If the text does not name the orders clearly, chosen asks which orders are meant.
 func (d *responder) chosen(w *request, list []*order) ([]string, bool) {
 	if len(list) == 1 || strings.Contains(w.text, " and ") {
 		return idsOf(list), true
@@ -69,7 +69,7 @@ var (
 		unpaid delivered shipped late broken damaged trouble inconvenience delay scratch damage missing wrong card bank invoice next company usual`)
 )
 
-// thingIn returns the goods named in a request; empty if there are none.
+// thingIn returns the goods that a request names. If the request names no goods, thingIn returns an empty text.
 func thingIn(w *request) string {
 	for _, m := range goods.FindAllStringSubmatch(withoutReason(w.text), -1) {
 		words := strings.Fields(m[1])
@@ -88,7 +88,7 @@ func withEmail(w *request, email string) *request {
 	return w
 }
 
-// choose selects the orders of a request from a list, or asks which ones.
+// choose selects the orders of a request from a list, or asks which orders are meant.
 func (d *responder) choose(w *request, list []*order) ([]string, bool) {
 	if len(list) == 0 {
 		d.notes = append(d.notes, "I found no orders for "+d.whom(w)+", so I did nothing.")

@@ -52,7 +52,7 @@ type streamed struct {
 	pieces  int
 }
 
-// read assembles a stream as an agent does: by the index of each piece.
+// read assembles a stream by the index of each piece, as an agent does.
 func read(ctx context.Context, c *openai.Client, request openai.ChatCompletionRequest) (streamed, error) {
 	var result streamed
 	stream, err := c.CreateChatCompletionStream(ctx, request)

@@ -61,7 +61,7 @@ func (f Fault) or(other Fault) Fault {
 	return f
 }
 
-// before applies the faults that come before the answer. It returns true if nothing more is to be sent.
+// before applies the faults that come before the answer. If nothing more is to be sent, before returns true.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter) (done bool) {
 	if f.Hang {
 		<-ctx.Done()
@@ -99,7 +99,7 @@ func (f Fault) statusError() *apiError {
 	return fail(f.Status, kind, code, "", message)
 }
 
-// wait sleeps unless the client goes away first.
+// wait sleeps until the time is over or the client goes away.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -97,13 +97,14 @@ func parseMessage(data json.RawMessage, at string) (Message, *apiError) {
 	text, given, fault := parseContent(m, at)
 	result.Content = text
 	if fault == nil && !given && len(result.ToolCalls) == 0 && m.Refusal == nil {
-		// The real service accepts an empty string from a user. Other services don't, and nobody sends one on purpose.
+		// The real service accepts an empty string from a user. Other services refuse an empty string, and no client
+		// sends an empty string on purpose.
 		fault = invalid(at+".content", "", "Invalid value for 'content': expected a string that is not empty, got an empty or no value.")
 	}
 	return result, fault
 }
 
-// parseContent joins the text of a message; given is false if there is none.
+// parseContent joins the parts of a message's text. If the message has no text, given is false.
 func parseContent(m message, at string) (text string, given bool, fault *apiError) {
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		return "", false, nil

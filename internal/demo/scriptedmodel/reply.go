@@ -19,7 +19,8 @@ type Reply struct {
 	Calls   []Call
 	Finish  string // if empty: tool_calls when there are calls, and stop otherwise
 	Fault   Fault
-	// When limits a reply of a Script to the requests that it accepts; nil accepts all.
+	// When limits a reply of a Script to the requests for which When returns true. If When is nil, the reply fits all
+	// requests.
 	When func(Request) bool
 }
 
@@ -37,8 +38,8 @@ func (f ResponderFunc) Respond(ctx context.Context, request Request) (Reply, err
 	return f(ctx, request)
 }
 
-// finished returns the reply with call ids and a finish reason. It copies the calls, so that a script's replies don't
-// change.
+// finished returns the reply with call ids and a finish reason. finished copies the calls, so that a script's replies
+// don't change.
 func (r Reply) finished() Reply {
 	calls := make([]Call, len(r.Calls))
 	for i, call := range r.Calls {

@@ -28,15 +28,15 @@ type Message struct {
 	ToolCallID string
 }
 
-// Call is one tool call. Arguments is the model's text, which need not be JSON. A call in a Reply without an ID gets a
-// random one.
+// Call is one tool call. Arguments is the model's text, which need not be JSON. If a call in a Reply has no ID, the
+// call gets a random ID.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments string
 }
 
-// NewCall returns a call with args encoded as JSON. It panics if they can't be encoded.
+// NewCall returns a call with args encoded as JSON. NewCall panics if they can't be encoded.
 func NewCall(name string, args any) Call {
 	data, err := json.Marshal(args)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Script answers with exact replies. Each is used once, in order. It is safe for concurrent use.
+// Script answers with exact replies. Each reply is used once, in order. A Script is safe for concurrent use.
 type Script struct {
 	mu      sync.Mutex
 	replies []Reply
@@ -30,8 +30,8 @@ func (s *Script) Left() int {
 	return len(s.replies)
 }
 
-// Respond returns the first reply that has no When, or whose When accepts the request. If there is none, it returns
-// an error.
+// Respond returns the first reply that has no When, or whose When accepts the request. If there is no such reply,
+// Respond returns an error.
 func (s *Script) Respond(_ context.Context, request Request) (Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // DefaultModel is the model's name unless Config says otherwise.
 const DefaultModel = "countersign-scripted"
 
-// Config configures the service. The zero Config is the demo's.
+// Config configures the service. The demo uses the zero Config.
 type Config struct {
 	Models        []string         // DefaultModel when empty
 	APIKey        string           // empty: no key is asked for
@@ -32,7 +32,7 @@ const (
 	mostRecorded   = 4096
 )
 
-// Server is the service. It is an http.Handler and safe for concurrent use.
+// Server is the service. Server is an http.Handler and safe for concurrent use.
 type Server struct {
 	config Config
 	mux    http.ServeMux
@@ -70,15 +70,15 @@ func New(config Config) *Server {
 	return s
 }
 
-// Inject sets faults for the next requests, one for each request in order. They replace the faults of the replies. A
-// fault that replaces the answer (Status, Hang) does not use up a reply of a Script.
+// Inject sets faults for the next requests, one for each request in order. The injected faults replace the faults of
+// the replies. A fault that replaces the answer (Status, Hang) does not use up a reply of a Script.
 func (s *Server) Inject(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
 }
 
-// Requests returns the valid completion requests so far, oldest first. It requires Config.Record.
+// Requests returns the valid completion requests so far, oldest first. Requests works only with Config.Record.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Sizes of the pieces in bytes. They are small, so that clients are tested with every kind of split.
+// Sizes of the pieces in bytes. The sizes are small, so that clients are tested with every kind of split.
 const (
 	contentPiece  = 12
 	argumentPiece = 9
@@ -80,7 +80,7 @@ func (a answer) cut(w http.ResponseWriter) {
 	send(w, map[string]*apiError{"error": Fault{Status: http.StatusInternalServerError, Message: a.way.Message}.statusError()})
 }
 
-// send writes one event and flushes it; false means that the client is gone.
+// send writes one event and flushes it. If the client is gone, send returns false.
 func send(w http.ResponseWriter, event any) bool {
 	data, err := json.Marshal(event)
 	if err != nil {
@@ -116,7 +116,8 @@ func (a answer) events() []chunk {
 	return events
 }
 
-// callDeltas names each call once, then sends its arguments in pieces: one call after the other, or interleaved.
+// callDeltas names each call once, and then returns the pieces of the arguments. The pieces come one call after the
+// other, or interleaved.
 func (a answer) callDeltas() []callDelta {
 	perCall := make([][]callDelta, len(a.reply.Calls))
 	longest := 0

@@ -2,7 +2,8 @@ package scriptedmodel
 
 import "unicode/utf8"
 
-// bytesPerToken is the usual estimate for English. The count only needs to be deterministic and grow with the text.
+// bytesPerToken is the usual estimate for English. The count of tokens only needs to be deterministic, and to grow with
+// the text.
 const bytesPerToken = 4
 
 // perMessage is the overhead of a message in tokens.
@@ -10,7 +11,7 @@ const perMessage = 4
 
 func tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
-// promptTokens counts what the request sends.
+// promptTokens estimates the number of tokens of a request.
 func (r Request) promptTokens() int {
 	n := 0
 	for _, m := range r.Messages {

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Transport returns a RoundTripper that reaches the service without a network, for tests with testing/synctest, where a
-// real listener would stop the clock. Answers stream as they do over a network. The goroutine that serves a request
-// ends when the answer is complete, when the client closes the body, or when the request's context ends.
+// Transport returns a RoundTripper that reaches the service without a network, for tests with testing/synctest. In such
+// a test, a real listener would stop the clock. Answers stream as they do over a network. The goroutine that serves a
+// request ends when the answer is complete, when the client closes the body, or when the request's context ends.
 func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
@@ -25,7 +25,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if inner.Body == nil {
 		inner.Body = http.NoBody
 	}
-	// When the context ends, reading and writing fail, as over a network.
+	// When the context ends, reading and writing fail, as they do over a network.
 	release := context.AfterFunc(r.Context(), func() {
 		_ = writer.CloseWithError(r.Context().Err()) // never fails
 	})

@@ -26,7 +26,7 @@ type body struct {
 	PresencePenalty     *float64          `json:"presence_penalty"`
 	FrequencyPenalty    *float64          `json:"frequency_penalty"`
 
-	// These fields are accepted, but have no effect on a scripted model.
+	// The next fields are accepted, but have no effect on a scripted model.
 	Stop             json.RawMessage `json:"stop"`
 	Seed             json.RawMessage `json:"seed"`
 	User             json.RawMessage `json:"user"`
@@ -55,8 +55,8 @@ var (
 	toolName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value; empty
-// for the whole body.
+// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value. param
+// is empty for the whole body.
 func decodeStrictly(data []byte, into any, param string) *apiError {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

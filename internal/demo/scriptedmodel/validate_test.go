@@ -19,7 +19,7 @@ const (
 	hello    = `{"role":"user","content":"hi"}`
 )
 
-// TestWhatIsRefused sends one bad request per row.
+// TestWhatIsRefused sends one bad request for each row of the table.
 func TestWhatIsRefused(t *testing.T) {
 	messages := func(list ...string) string {
 		return `{"model":"countersign-scripted","messages":[` + strings.Join(list, ",") + `]}`
@@ -143,7 +143,7 @@ func TestUnknownModelAndPath(t *testing.T) {
 	}
 }
 
-// FuzzParse: no request crashes the service, and every answer is JSON.
+// FuzzParse checks that no request crashes the service, and that every answer is JSON.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `,` + asksTwo + `,` + answers1 + `]}`)
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"array"}}}}}]}`)

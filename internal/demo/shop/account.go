@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// AddressArgs are an order and its new address.
+// AddressArgs names an order and its new address.
 type AddressArgs struct {
 	OrderID string `json:"order_id"`
 	Address string `json:"address"`
@@ -52,7 +52,7 @@ func (s *Shop) UpdateShippingAddress(ctx context.Context, key string, a AddressA
 	})
 }
 
-// ProfileArgs are the fields to change; the others stay.
+// ProfileArgs holds the fields to change. All other fields of the profile stay as they are.
 type ProfileArgs struct {
 	UserID   string `json:"user_id"`
 	Name     string `json:"name,omitempty"`
@@ -134,7 +134,7 @@ func (s *State) checkProfile(customer *Customer, a ProfileArgs) error {
 	return nil
 }
 
-// CloseArgs name the account to cancel or delete.
+// CloseArgs names the account to cancel or delete.
 type CloseArgs struct {
 	UserID string `json:"user_id"`
 	Reason string `json:"reason,omitempty"`
@@ -150,7 +150,7 @@ type CloseResult struct {
 	Message    string        `json:"message"`
 }
 
-// CancelAccount closes an account permanently. Its orders stay, and open orders continue.
+// CancelAccount closes an account permanently. The account's orders stay, and open orders continue.
 func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
 	return once(ctx, s, key, "cancel_account", a, func(c *change) (CloseResult, error) {
 		customer, err := c.account(a.UserID)

@@ -68,5 +68,5 @@ func (a Amount) In(currency string) string {
 	return symbol + a.String()
 }
 
-// percent returns p percent of the amount; halves are rounded up.
+// percent returns p percent of the amount, with halves rounded up.
 func (a Amount) percent(p int) Amount { return (a*Amount(p) + 50) / 100 }

@@ -1,6 +1,6 @@
 // Package shop is the sample shop of the demo: a few customers with accounts, orders, payments and e-mails, and the
-// tools that read and change them. It represents an operator's own systems: it has its own rules, and refuses
-// calls that break them even if they were approved.
+// tools that read and change them. The shop represents an operator's own systems. The shop has its own rules, and
+// refuses a call that breaks a rule even if the call was approved.
 //
 //   - Every change has an idempotency key. A call with a repeated key gets the same answer, byte for byte, and changes
 //     nothing, even after a restart. The same key with another tool or other arguments is an error.

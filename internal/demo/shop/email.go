@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// EmailArgs are a message to one address.
+// EmailArgs is a message to one address.
 type EmailArgs struct {
 	To      string `json:"to"`
 	Subject string `json:"subject"`

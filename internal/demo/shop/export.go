@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ExportArgs are the account whose data is exported, and the sections.
+// ExportArgs names the account whose data is exported, and the sections of the data.
 type ExportArgs struct {
 	UserID   string   `json:"user_id"`
 	Sections []string `json:"sections,omitempty"` // all when empty
@@ -29,7 +29,8 @@ type ExportResult struct {
 
 var exportSections = []string{"profile", "orders", "payments", "emails"}
 
-// ExportCustomerData returns all data about a customer. It has a ledger entry, because an export can't be undone.
+// ExportCustomerData returns all data about a customer. Each export has a ledger entry, because an export can't be
+// undone.
 func (s *Shop) ExportCustomerData(ctx context.Context, key string, a ExportArgs) (ExportResult, error) {
 	return once(ctx, s, key, "export_customer_data", a, func(c *change) (ExportResult, error) {
 		customer, err := c.account(a.UserID)

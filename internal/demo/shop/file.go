@@ -13,7 +13,7 @@ import (
 // format is the version of the file. A file with another version is an error.
 const format = 1
 
-// load reads the file; found is false if there is none.
+// load reads the file. If there is no file, found is false.
 func load(path string) (state State, found bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,9 +47,9 @@ func load(path string) (state State, found bool, err error) {
 	return state, true, nil
 }
 
-// save replaces the file atomically: after a crash it is the old one or the new one.
+// save replaces the file atomically. After a crash, the file is the old file or the new one.
 func save(path string, data []byte) error {
-	// A fixed name: this overwrites the file left by a killed process.
+	// The temporary file has a fixed name, so that it overwrites the file that a killed process left.
 	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

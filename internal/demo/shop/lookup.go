@@ -17,7 +17,7 @@ func (s *State) customer(id string) *Customer {
 	return &s.Customers[i]
 }
 
-// order returns an order. The error lists the existing ones.
+// order returns an order. If the order does not exist, the error lists the existing orders.
 func (s *State) order(id string) (*Order, error) {
 	id = strings.TrimSpace(id)
 	i := slices.IndexFunc(s.Orders, func(o Order) bool { return strings.EqualFold(o.ID, id) })
@@ -44,7 +44,7 @@ func (s *State) account(id string) (*Customer, error) {
 	return c, nil
 }
 
-// openOrders returns the customer's orders that have not arrived.
+// openOrders returns the customer's orders that have not arrived yet.
 func (s *State) openOrders(customer string) []string {
 	open := []string{}
 	for _, o := range s.Orders {

@@ -23,8 +23,8 @@ const idleSession = time.Hour
 const instructions = "The tools of a small sample shop. A tool that changes something needs an idempotency key in the call's _meta as " +
 	MetaKey + ". The same key is answered with the same result again, and acts once."
 
-// ServeIO serves the tools over a pair of streams with MCP's stdio transport: one JSON-RPC message per line. It ends
-// at the end of the input, or when ctx ends.
+// ServeIO serves the tools over a pair of streams with MCP's stdio transport: one JSON-RPC message per line. ServeIO
+// returns at the end of the input, or when ctx ends.
 func (s *Shop) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.mcpServer().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if errors.Is(err, context.Canceled) {
@@ -33,7 +33,7 @@ func (s *Shop) ServeIO(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	return err
 }
 
-// mcpHandler serves the tools over MCP's streamable HTTP. Pages of other origins can't call it.
+// mcpHandler serves the tools over MCP's streamable HTTP. Web pages of other origins can't call the tools.
 func (s *Shop) mcpHandler() http.Handler {
 	server := s.mcpServer()
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
@@ -59,8 +59,8 @@ func (s *Shop) mcpServer() *mcp.Server {
 	return server
 }
 
-// annotations returns the shop's MCP annotations of a tool. For MCP, a repeated call is one with the same arguments;
-// keys do not count.
+// annotations returns the shop's MCP annotations of a tool. For MCP, two calls with the same arguments are the same
+// call, even if their keys differ.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
 	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
@@ -91,12 +91,12 @@ func answer(result json.RawMessage, err error) *mcp.CallToolResult {
 
 const (
 	exportTool = "export_customer_data"
-	// asked is the name of the question in the round trips of a call.
+	// asked is the name of the question that a call asks the requester.
 	asked = "sections"
 )
 
-// exportAsked is export_customer_data. If the arguments name no sections and the client can ask, it asks the
-// requester for them. The choice stays within the approved arguments, which allow all sections.
+// exportAsked is export_customer_data. If the arguments name no sections and the client can ask questions, the tool
+// asks the requester for the sections. The choice stays within the approved arguments, which allow all sections.
 func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
 	if err != nil {
@@ -132,8 +132,8 @@ func canAsk(session *mcp.ServerSession) bool {
 	return e.Form != nil || e.URL == nil // a client that names no mode supports forms
 }
 
-// sectionsForm returns a form that asks which sections to export. It has a checkbox for each section, initially all
-// checked.
+// sectionsForm returns a form that asks which sections to export. The form has a checkbox for each section, and
+// initially all are checked.
 func sectionsForm(user string) *mcp.ElicitParams {
 	var boxes []string // not a map, which would lose their order
 	for _, section := range exportSections {
@@ -145,7 +145,7 @@ func sectionsForm(user string) *mcp.ElicitParams {
 	}
 }
 
-// chosen reads the answer to the form.
+// chosen reads the answer to the form of sections.
 func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	switch reply.Action {
 	case "accept":
@@ -169,7 +169,7 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func
 	token := req.Params.GetProgressToken()
 	return func(done float64, text string) {
 		if token != nil {
-			// If the client is gone, sending the answer fails too.
+			// The error is ignored: if the client is gone, sending the answer fails too.
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: text})
 		}
 	}

@@ -155,8 +155,8 @@ var secondCalls = map[string]string{
 	"export_customer_data":    `{"user_id":"USR-456"}`,
 }
 
-// A second call under another key changes nothing if the tool is declared idempotent; with any other tool, it changes
-// something.
+// If a tool is declared idempotent, a second call under another key changes nothing. With any other tool, the second
+// call changes something.
 func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	for _, tool := range New(clock).Tools() {
 		args, ok := secondCalls[tool.Name]
@@ -218,7 +218,7 @@ func TestMCPCalls(t *testing.T) {
 	}
 }
 
-// A client that asks for it gets the progress of an export.
+// A client that asks for progress gets the progress of an export.
 func TestMCPProgress(t *testing.T) {
 	c := served(t, New(clock), `{}`)
 	said := []string{c.ask("tools/call", `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1","progressToken":"p1"}}`)}
@@ -230,8 +230,8 @@ func TestMCPProgress(t *testing.T) {
 	}
 }
 
-// If the arguments name no sections and the client can ask, the requester is asked, through elicitation in its older
-// and its newer form.
+// If the arguments name no sections and the client can ask, the requester is asked. This works with the older and the
+// newer form of elicitation.
 func TestMCPExportAsksForSections(t *testing.T) {
 	const call = `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1"}}`
 	for _, tt := range []struct {
@@ -292,8 +292,8 @@ func TestMCPExportAsksForSections(t *testing.T) {
 	})
 }
 
-// Over HTTP, the newest protocol has no sessions: the answer to the call has the question, and the client repeats the
-// call with the requester's reply.
+// Over HTTP, the newest protocol has no sessions. So the answer to the call has the question, and the client repeats
+// the call with the requester's reply.
 func TestMCPOverHTTP(t *testing.T) {
 	s := New(clock)
 	web := httptest.NewServer(s.Handler())
@@ -376,7 +376,8 @@ type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// Two processes that use the same file see each other's changes, and a key that one has used is used for both.
+// Two processes that use the same file see each other's changes. A key that one process has used also counts as used in
+// the other process.
 func TestTwoShopsOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.json")
 	one, err := Open(path, clock)

@@ -50,7 +50,7 @@ func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (Refun
 	})
 }
 
-// mayRefund returns the order of a refund, or why the refund is impossible. It changes nothing.
+// mayRefund returns the order of a refund, or why the refund is impossible. mayRefund changes nothing.
 func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 	o, err := s.order(a.OrderID)
 	if err != nil {
@@ -84,7 +84,8 @@ type RefundPreview struct {
 	After    Amount `json:"refundable_after"`
 }
 
-// PreviewRefund describes what a refund with these arguments would do, or why it would be refused. It changes nothing.
+// PreviewRefund describes what a refund with these arguments would do, or why it would be refused. PreviewRefund
+// changes nothing.
 func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, error) {
 	return read(ctx, s, func(state *State) (RefundPreview, error) {
 		o, err := state.mayRefund(a)
@@ -188,8 +189,8 @@ type DiscountResult struct {
 // mostPercent is the largest discount on one order.
 const mostPercent = 50
 
-// ApplyDiscount lowers the price of an unpaid order. For a paid order it issues a voucher for the customer's next
-// order.
+// ApplyDiscount lowers the price of an order that is not paid yet. For a paid order it issues a voucher for the
+// customer's next order.
 func (s *Shop) ApplyDiscount(ctx context.Context, key string, a DiscountArgs) (DiscountResult, error) {
 	return once(ctx, s, key, "apply_discount", a, func(c *change) (DiscountResult, error) {
 		o, err := c.order(a.OrderID)

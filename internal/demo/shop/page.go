@@ -51,8 +51,8 @@ func (s *Shop) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // the reader went away: nothing to tell it
 }
 
-// serveState serves the state without the stored answers of keys, because these may contain personal data that was
-// erased since.
+// serveState serves the state without the stored answers of keys. The stored answers may contain personal data that was
+// erased in the meantime.
 func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 	state := s.State()
 	data, err := json.MarshalIndent(struct {

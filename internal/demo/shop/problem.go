@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// The kinds of errors of a call. Test with errors.Is. The error's text is one sentence for people and for the model.
+// The kinds of errors of a call. Test for a kind with errors.Is. The error's text is one sentence for people and for
+// the model.
 var (
 	ErrInvalid  = errors.New("invalid arguments")
 	ErrNotFound = errors.New("not found")
@@ -24,7 +25,7 @@ var (
 	ErrNotSaved    = errors.New("the change could not be saved and did not happen")
 )
 
-// Problem is an error of one of these kinds with its own sentence.
+// Problem is an error that has one of these kinds, and its own sentence.
 type Problem struct {
 	Kind     error
 	Sentence string

@@ -54,7 +54,7 @@ type Card struct {
 // Progress is the progress of an order.
 type Progress string
 
-// The progress of an order. It can be changed most easily while it is processing.
+// The progress of an order. An order can be changed most easily while it is processing.
 const (
 	Processing Progress = "processing"
 	Shipped    Progress = "shipped"

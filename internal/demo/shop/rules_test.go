@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRules runs calls in order in a new shop for each row, and checks the last one.
+// For each row, TestRules runs calls in order in a new shop, and checks the last call.
 func TestRules(t *testing.T) {
 	type call struct{ tool, args string }
 	for _, row := range []struct {
@@ -144,7 +144,8 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 	}
 }
 
-// A preview describes a refund, fails with the same words as the refund would, and changes nothing.
+// A preview describes a refund, and changes nothing. If the refund would be refused, the preview gives the reason in
+// the same words.
 func TestPreviewRefund(t *testing.T) {
 	s := New(clock)
 	before := string(encode(s.State()))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// SearchArgs are the criteria of a search. An order must match all that are given.
+// SearchArgs holds the criteria of a search. An order must match all given criteria.
 type SearchArgs struct {
 	Query         string `json:"query,omitempty"` // each word must be found in the order or its customer
 	OrderID       string `json:"order_id,omitempty"`
@@ -51,7 +51,7 @@ type OrderView struct {
 // mostOrders limits the length of an answer, because a model's context is limited.
 const mostOrders = 20
 
-// SearchOrders finds orders. It changes nothing.
+// SearchOrders finds orders, and changes nothing.
 func (s *Shop) SearchOrders(ctx context.Context, a SearchArgs) (SearchResult, error) {
 	return read(ctx, s, func(state *State) (SearchResult, error) { return state.search(a) })
 }

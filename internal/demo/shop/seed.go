@@ -2,7 +2,7 @@ package shop
 
 import "time"
 
-// seed returns a new shop as of now. All dates of its orders are relative to this day.
+// seed returns a new shop. All dates of its orders are relative to now.
 func seed(now time.Time) State {
 	days := func(n int) time.Time { return now.AddDate(0, 0, n).Truncate(time.Minute) }
 	card := func(brand, last4 string, months int) Card {
@@ -17,7 +17,7 @@ func seed(now time.Time) State {
 				Language: "en", Address: "9 Harbor Road, Portland", Status: Active, Since: days(-410), Card: card("Mastercard", "4444", 7)},
 			{ID: "USR-458", Name: "Amélie Laurent", Email: "amelie@example.org", Phone: "+33 1 99 00 12 34",
 				Language: "fr", Address: "3 rue des Lilas, 69003 Lyon", Status: Active, Since: days(-95), Card: card("Visa", "1881", 31)},
-			// His card has expired: a payment with it fails.
+			// The customer's card has expired, so a payment with this card fails.
 			{ID: "USR-459", Name: "Carlos Ruiz", Email: "carlos@example.net", Phone: "+1 555 0144",
 				Language: "es", Address: "58 Mission Street, San Antonio", Status: Active, Since: days(-700), Card: card("Visa", "0077", -2)},
 			{ID: "USR-460", Name: "Priya Shah", Email: "priya@example.com", Phone: "+44 20 7946 0321",

@@ -41,7 +41,7 @@ func TestTheSameKeyNeverActsTwice(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the repeated key answered differently (-first +again):\n%s", diff)
 	}
-	// A restart loses nothing.
+	// A restart of the shop loses nothing.
 	s, err = Open(path, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestARefusalChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, s.State()); diff != "" {
 		t.Errorf("a refused call changed the state:\n%s", diff)
 	}
-	// The key is still unused: a corrected call may use it.
+	// The refused call did not use up the key, so a corrected call may use the same key.
 	if _, err := refund(t, s, "exec-1", "ORD-123", 4999); err != nil {
 		t.Errorf("the corrected call: %v", err)
 	}
@@ -157,7 +157,7 @@ func TestOpenRefusesWhatIsNotItsFile(t *testing.T) {
 
 func TestNothingIsLeftBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
-	// The file is as if a process was killed in the middle of a write.
+	// The file looks as if a process was killed in the middle of a write.
 	if err := os.WriteFile(filepath.Join(dir, "shop.json.new"), []byte(`{"format":1,"led`), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	strict "github.com/go-json-experiment/json"
 )
 
-// The effect of a tool, which determines what is allowed after a crash in the middle of a call.
+// The effect of a tool determines what is allowed after a crash in the middle of a call.
 const (
 	EffectRead        = "read"        // changes nothing, so it may be run again
 	EffectIdempotent  = "idempotent"  // the same key never acts twice, so it may be run again with that key
@@ -78,8 +78,8 @@ func tool[A, R any](t Tool, run func(context.Context, string, A) (R, error)) Too
 	return t
 }
 
-// arguments decodes strictly: unknown, repeated or differently spelled names are errors, even if the caller already
-// checked them.
+// arguments decodes a tool's arguments strictly. Unknown, repeated or differently spelled names are errors, even if the
+// caller already checked the names.
 func arguments[A any](name string, raw json.RawMessage) (A, error) {
 	var args A
 	if err := strict.Unmarshal(raw, &args, strict.RejectUnknownMembers(true)); err != nil {

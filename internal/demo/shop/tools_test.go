@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree: the argument struct accepts all arguments that the schema accepts, and the schema
-// refuses all that the struct refuses.
+// TestSchemasAndArgumentsAgree checks that the argument struct accepts all arguments that the schema accepts, and that
+// the schema refuses all arguments that the struct refuses.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {

@@ -13,7 +13,7 @@ import (
 )
 
 // act is POST /people/{user}/actions: a person presses a button or makes a choice in a message, a modal or the App
-// Home. It returns when the app has acknowledged the action.
+// Home. The function returns when the app has acknowledged the action.
 func (s *Server) act(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, trigger, failed := s.actionPayload(p)
@@ -73,8 +73,8 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	return wire.Encode(out), trigger, nil
 }
 
-// choice checks what the person pressed or chose, stores it if the element has a state, and returns the fields that the
-// action gets.
+// choice checks what the person pressed or chose, and returns the fields that the action gets. If the element has a
+// state, choice also stores the value.
 func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
 	e := target.Element
 	value, given := p.values["value"]
@@ -168,7 +168,7 @@ func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 }
 
 // earlier holds the blocks with elements from earlier versions of a message or an App Home, newest first. A page may
-// still show them when a person clicks, because it reads changes a moment later.
+// still show an earlier version when a person clicks, because the page reads changes a moment later.
 type earlier []any
 
 const maxEarlier = 20
@@ -222,8 +222,8 @@ func channelRef(ch *channel) object {
 	return object{"id": ch.ID, "name": name}
 }
 
-// onMessagePayload adds the fields of an interaction with a message: its place, the message (not if it is ephemeral:
-// Slack doesn't keep those), and a response URL.
+// onMessagePayload adds the fields of an interaction with a message: its place, the message, and a response URL. An
+// ephemeral message is left out, because Slack doesn't keep ephemeral messages.
 func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channel, m *message) {
 	container := object{"type": "message", "message_ts": m.TS, "channel_id": ch.ID, "is_ephemeral": m.EphemeralTo != ""}
 	if m.ThreadTS != "" {
@@ -246,7 +246,7 @@ func (s *Server) inViewPayload(p object, v *view) {
 	p["view"] = v.json(s)
 }
 
-// actionFields are the fields of an element that its action repeats.
+// actionFields lists the fields of an element that its action repeats.
 var actionFields = []string{
 	"text", "value", "style", "placeholder", "confirm", "icon",
 	"initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation",

@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. run is called with the server's lock, unless the method is open.
+// method is one Web API method. The server's lock is held while run is called, unless the method is open.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
@@ -86,8 +86,8 @@ var methods = map[string]method{
 	"files.info":                   {run: (*Server).filesInfo, scope: "files:read", tier: tier4},
 }
 
-// serveAPI answers one Web API call. It applies faults first, then checks the token, the scope and the rate, and then
-// runs the method.
+// serveAPI answers one Web API call. First, serveAPI applies faults. Then serveAPI checks the token, the scope and the
+// rate, and runs the method.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	name := r.PathValue("method")
@@ -97,7 +97,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	body, failed := s.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
-		// The fault is that the method did its work, but the caller gets no answer.
+		// With this fault, the method has done its work, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
 	}
 	switch {

@@ -218,7 +218,7 @@ func TestArgumentForms(t *testing.T) {
 	}
 }
 
-// Calls each of the other methods once.
+// The test calls each of the other methods once.
 func TestFurtherMethods(t *testing.T) {
 	b := newHarness(t)
 	_, ts, err := b.api.PostMessage("C0001", text("x"))
@@ -279,7 +279,7 @@ func TestFurtherMethods(t *testing.T) {
 	}
 }
 
-// Feedback buttons, overflow menus and inputs in messages.
+// People use feedback buttons, overflow menus and inputs in messages.
 func TestActionsInMessages(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -62,8 +62,8 @@ func (s *Server) changeChannel(p *personCall, change func(*user, *channel) *apiE
 	return object{"channel": ch.ID}, nil
 }
 
-// inGroup returns the person and a channel that they are in; direct messages are refused. general is the error code for
-// the general channel; "" allows it.
+// inGroup returns the person and a channel that the person is in. Direct messages are refused. general is the error
+// code for the general channel; "" allows it.
 func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := s.inChannel(p)
 	switch {
@@ -77,7 +77,7 @@ func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiEr
 	return u, ch, nil
 }
 
-// inChannelToChange is inGroup for actions that guests may not do.
+// inChannelToChange is like inGroup, but refuses guests.
 func (s *Server) inChannelToChange(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := s.inGroup(p, general)
 	if failed == nil && u.Restricted {

@@ -139,8 +139,8 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
-// look is POST /people/{user}/looks: the person views another channel while the app is open beside it. thread_ts is a
-// thread with the app.
+// look is POST /people/{user}/looks: the person views another channel while the app is open beside the channel.
+// thread_ts is a thread with the app.
 func (s *Server) look(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,8 @@ func (s *Server) threadEvent(kind string, u *user, ch *channel, thread string, v
 	return object{"type": kind, "assistant_thread": object{"user_id": u.ID, "context": context, "channel_id": ch.ID, "thread_ts": thread}}
 }
 
-// stopAgent is POST /people/{user}/stop: Slack's button that stops an agent in a thread. It ends the streams there.
+// stopAgent is POST /people/{user}/stop: Slack's button that stops an agent in a thread. The button ends the streams in
+// this thread.
 func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

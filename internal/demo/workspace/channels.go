@@ -24,9 +24,9 @@ type channel struct {
 	MPIM     bool     `json:"mpim"`
 	Members  []string `json:"members"`
 
-	// Messages are all messages, replies included, oldest first.
+	// Messages holds all messages, replies included, oldest first.
 	Messages []*message `json:"messages"`
-	// LastRead is the newest ts that a person has seen. Its key is the person; for replies, the person and the thread
+	// LastRead holds the newest ts that a person has seen. A key is a person or, for replies, a person and a thread
 	// (see threadKey).
 	LastRead map[string]string `json:"last_read"`
 	// Threads is the data that an assistant set for a thread, by the thread's ts.
@@ -72,7 +72,8 @@ func (c *channel) kind() string {
 	}
 }
 
-// eventNamed returns the name of an event about a whole channel. For private channels, the events have other names.
+// eventNamed returns the name of an event about a whole channel. The events of private channels have other names than
+// the events of public channels.
 func (c *channel) eventNamed(what string) string {
 	if c.Private {
 		return "group_" + what
@@ -131,7 +132,7 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
-// visible returns a channel that the app can see: a public one, or one that it is a member of.
+// visible returns a channel that the app can see: a public channel, or a channel of which the app is a member.
 func (s *Server) visible(id string) (*channel, *apiError) {
 	ch := s.channels[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {
@@ -149,8 +150,8 @@ func (s *Server) readable(id string) (*channel, *apiError) {
 	return ch, failed
 }
 
-// targetChannel finds the channel for a post of the app. The target is the id or name of a channel that the app is a
-// member of, or the id of a person, whose DM is then opened.
+// targetChannel finds the channel for a post of the app. The target is the id or name of a channel of which the app is
+// a member, or the id of a person. For a person, targetChannel opens the DM.
 func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	if target == "" {
 		return nil, refuse("channel_not_found")
@@ -169,8 +170,8 @@ func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	return ch, s.mayPost(ch)
 }
 
-// mayPost returns an error if the app may not write to a channel. The DM of a deactivated person accepts messages
-// that nobody reads, as in Slack.
+// mayPost returns an error if the app may not write to a channel. As in Slack, the DM of a deactivated person still
+// accepts messages.
 func (s *Server) mayPost(ch *channel) *apiError {
 	switch {
 	case ch == nil, !ch.has(s.botUser.ID) && ch.kind() != "channel":
@@ -209,8 +210,8 @@ func (s *Server) channelNamed(name string) *channel {
 	return nil
 }
 
-// channelFor returns the channel that a person names, if the person may see it: a channel that they are in, the DM with
-// another person or, unless they are a guest or a stranger, a public channel.
+// channelFor returns the channel that a person names, if the person may see the channel. People may see the channels
+// that they are in, and their DMs with other people. Members who are not guests may also see public channels.
 func (s *Server) channelFor(u *user, name string) (*channel, *apiError) {
 	ch := s.channels[name]
 	if ch == nil {
@@ -242,7 +243,7 @@ func (s *Server) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
-// audience returns the people who may be told of changes in a channel.
+// audience returns the people who may learn about changes in a channel.
 func (s *Server) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members
@@ -256,7 +257,8 @@ func (s *Server) audience(ch *channel) []string {
 	return out
 }
 
-// memberChannel is like channelFor, but requires that the person is a member, who may write and click.
+// memberChannel is like channelFor, but requires that the person is a member of the channel. Only members may write and
+// click.
 func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
 	ch, failed := s.channelFor(u, name)
 	switch {
@@ -274,7 +276,7 @@ func (s *Server) addChannel(c *channel) {
 	s.chanIDs = append(s.chanIDs, c.ID)
 }
 
-// openDM returns the DM of two people, or of one person with themselves. It creates the DM if needed.
+// openDM returns the DM of two people, or of one person with themselves. openDM creates the DM if needed.
 func (s *Server) openDM(a, b string) (c *channel, created bool) {
 	key := pair(a, b)
 	if id, ok := s.dms[key]; ok {

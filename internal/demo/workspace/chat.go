@@ -163,8 +163,8 @@ func (s *Server) deleteMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// erase removes a message. As in Slack, a parent with replies becomes a tombstone, and the app gets a change event; the
-// tombstone is removed with its last reply.
+// erase removes a message. As in Slack, a parent with replies becomes a tombstone, and the app gets a change event. The
+// tombstone is removed together with its last reply.
 func (s *Server) erase(ch *channel, m *message) {
 	if !m.reply() && len(ch.replies(m.TS)) > 0 {
 		before := *m
@@ -180,8 +180,8 @@ func (s *Server) erase(ch *channel, m *message) {
 	}
 }
 
-// postEphemeral is chat.postEphemeral. One person sees the message; it is not part of the history, and is lost at a
-// restart.
+// postEphemeral is chat.postEphemeral. Only one person sees the message. The message is not part of the history, and is
+// lost at a restart.
 func (s *Server) postEphemeral(c *call) (object, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil {

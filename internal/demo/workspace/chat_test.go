@@ -287,8 +287,8 @@ func TestEditsReachTheApp(t *testing.T) {
 	}
 }
 
-// A thread outlives its parent. When the parent is deleted, the app gets a change to a tombstone. When the last reply
-// is deleted, the app also gets the deletion of the tombstone.
+// A thread outlives its parent message. When the parent is deleted, the app gets an event: the message has changed to a
+// tombstone. When the last reply is deleted, the app also gets the deletion of the tombstone.
 func TestTheDeletionOfAThread(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -328,7 +328,7 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 	}
 }
 
-// An app without the scope of an event does not get it, even if it subscribed.
+// An app without the scope of an event does not get the event, even if the app subscribed to the event.
 func TestEventsNeedScopes(t *testing.T) {
 	for _, event := range DemoSeed().App.Events {
 		all := &Server{app: DemoSeed().App}

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// When the workspace's clock jumps ahead by days, deadlines of a few seconds are not missed, deadlines of minutes are
-// over, and messages keep their order.
+// When the workspace's clock jumps ahead by days, deadlines of a few seconds are not missed, deadlines of minutes have
+// passed, and messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -11,19 +11,19 @@ import (
 
 // Config configures a workspace. Every field except Seed has a default.
 type Config struct {
-	// Seed is the initial content of the workspace. It must be valid (ReadSeed and DemoSeed return valid ones).
+	// Seed is the initial content of the workspace. Seed must be valid (ReadSeed and DemoSeed return valid ones).
 	Seed Seed
 
-	// DataFile is the file that keeps the state between runs; empty: none. An existing file takes precedence over Seed,
-	// except for tokens and the app's settings.
+	// DataFile is the file that keeps the state between runs. If DataFile is empty, no state is kept. An existing file
+	// takes precedence over Seed, except for tokens and the app's settings.
 	DataFile string
 
-	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If it is empty, each request's Host is
-	// used.
+	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If BaseURL is empty, each request's Host
+	// is used.
 	BaseURL string
 
-	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. It may run
-	// ahead of the machine's clock, for example in a scenario that plays days in seconds. The app's short deadlines
+	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. Now may
+	// run ahead of the machine's clock, for example in a scenario that plays days in seconds. The app's short deadlines
 	// (acknowledgements, retries, triggers and tickets) always use the machine's clock.
 	Now func() time.Time
 
@@ -45,14 +45,15 @@ type Config struct {
 	// document the time.
 	StreamIdle time.Duration
 
-	// Mishaps returns the fault of each delivery attempt; nil: none. It must return immediately, and must not call the
-	// workspace.
+	// Mishaps returns the fault of each delivery attempt. If Mishaps is nil, no attempt has a fault. The function must
+	// return immediately, and must not call the workspace.
 	Mishaps func(delivery.Attempt) delivery.Mishap
 
 	// App receives deliveries in place of sockets and request URLs.
 	App delivery.App
 
-	// HTTP is the client for the app's request URLs; nil: a default one. It follows redirects as Slack does.
+	// HTTP is the client for the app's request URLs. If HTTP is nil, a default client is used. The client follows
+	// redirects as Slack does.
 	HTTP *http.Client
 
 	// Pick chooses one of n sockets for an envelope (Slack: any of them).

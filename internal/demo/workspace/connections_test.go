@@ -36,7 +36,7 @@ func (a arrived) payload() (out obj) {
 	return out
 }
 
-// httpApp is an app that receives requests over HTTP. It verifies every signature with slack-go.
+// httpApp is an app that receives requests over HTTP. httpApp verifies every signature with slack-go.
 type httpApp struct {
 	t    *testing.T
 	url  string
@@ -102,7 +102,7 @@ func (a *httpApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Events are signed JSON. A retry has its number and reason. The app can stop the retries.
+// Events are sent as signed JSON. A retry has its number and the reason. The app can stop the retries.
 func TestEventsOverHTTP(t *testing.T) {
 	b := newHarness(t, func(c *Config) {
 		c.AckTimeout, c.RetryDelays = 500*time.Millisecond, []time.Duration{0, time.Millisecond, time.Millisecond}
@@ -168,7 +168,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// An unreachable app: people get an error immediately, and an event arrives when the app is back.
+// While an app is unreachable, people get an error immediately. An event arrives when the app is back.
 func TestNobodyListens(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)
@@ -253,8 +253,8 @@ func TestAnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// A URL for events must repeat the challenge, in one of three ways, before it gets events. Socket Mode is then switched
-// off, and sockets get nothing.
+// A URL for events must repeat the challenge, in one of three ways, before it gets events. From then on, Socket Mode is
+// switched off, and sockets get no deliveries.
 func TestURLVerification(t *testing.T) {
 	b := newHarness(t)
 	respond := map[string]func(http.ResponseWriter, string){

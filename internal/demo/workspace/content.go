@@ -17,8 +17,8 @@ type content struct {
 	hasText, hasBlocks, hasAttachments, hasMetadata bool
 }
 
-// readContent reads and checks the content of a call. If the text is longer than maxText characters, it is cut if cut
-// is set; otherwise it is an error.
+// readContent reads and checks the content of a call. A text longer than maxText characters is cut if cut is set.
+// Otherwise such a text is an error.
 func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {

@@ -28,7 +28,8 @@ func (s *Server) conversationsList(c *call) (object, *apiError) {
 	return s.listChannels(c, func(ch *channel) bool { return ch.kind() == "channel" || ch.has(s.botUser.ID) })
 }
 
-// usersConversations is users.conversations: the channels of a user that the app can see. The default user is the app.
+// usersConversations is users.conversations: it returns the channels of a user that the app can see. The default user
+// is the app.
 func (s *Server) usersConversations(c *call) (object, *apiError) {
 	id := s.botUser.ID
 	if other := c.text("user"); other != "" {
@@ -109,7 +110,8 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
 }
 
-// conversationsOpen is conversations.open. One user gives a DM, several give a group DM.
+// conversationsOpen is conversations.open. With one user, conversationsOpen opens a DM. With several users,
+// conversationsOpen opens a group DM.
 func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
 		ch, failed := s.visible(id)

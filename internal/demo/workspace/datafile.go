@@ -31,8 +31,8 @@ type stored struct {
 
 const storedVersion = 1
 
-// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive; in
-// Slack, too, they last only a short time. snapshot holds the lock only while it copies the state.
+// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive. In
+// Slack, these also last only a short time. snapshot holds the lock only while it copies the state.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {
@@ -75,7 +75,7 @@ func (s *Server) copyState() stored {
 	return out
 }
 
-// load reads the data file. It returns false if there is none yet.
+// load reads the data file. If there is no file yet, load returns false.
 func (s *Server) load() (bool, error) {
 	if s.cfg.DataFile == "" {
 		return false, nil
@@ -141,7 +141,7 @@ func newSaver(cfg Config, take func() ([]byte, error)) *saver {
 	return v
 }
 
-// touch reports a change. It never blocks.
+// touch reports a change to the saver, and never blocks.
 func (v *saver) touch() {
 	select {
 	case v.dirty <- struct{}{}:

@@ -22,7 +22,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// raw is a socket without slack-go, which shows the frames that other clients get.
+// raw is a socket without slack-go. The socket shows the frames that other clients get.
 type raw struct {
 	t     testing.TB
 	b     *harness
@@ -30,7 +30,7 @@ type raw struct {
 	pings chan struct{}
 }
 
-// open dials a socket's URL as Slack's clients do. If there is no socket, it returns the status.
+// open dials a socket's URL as Slack's clients do. If the dial fails, open returns the HTTP status.
 func (b *harness) open(url string) (*websocket.Conn, int) {
 	b.t.Helper()
 	conn, resp, err := websocket.DefaultDialer.Dial(url, http.Header{"Origin": {"https://api.slack.com"}})
@@ -291,7 +291,7 @@ func TestATicketOpensOneSocket(t *testing.T) {
 	}
 }
 
-// slack-go closes the socket after a disconnect and reconnects.
+// After a disconnect message, slack-go closes the socket and reconnects.
 func TestDisconnectMakesTheAppReconnect(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -357,8 +357,8 @@ func TestDeliveryFaults(t *testing.T) {
 	}
 }
 
-// Each attempt to deliver an event may be lost, late or repeated, or lose its acknowledgement. An event that is lost
-// four times never arrives.
+// Each attempt to deliver an event may be lost, late or repeated, or its acknowledgement may be lost. An event that is
+// lost four times never arrives.
 func TestMishaps(t *testing.T) {
 	fates := map[string][]delivery.Mishap{
 		"late":   {{Late: 30 * time.Millisecond}},
@@ -428,7 +428,7 @@ func (a *testApp) Ask(kind string, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, a.err
 }
 
-// TestApp: deliveries go to Config.App, and the person gets its errors.
+// TestApp checks that deliveries go to Config.App, and that the person gets the app's errors.
 func TestApp(t *testing.T) {
 	app := &testApp{}
 	s, err := New(Config{Seed: OpenSeed(), App: app})

@@ -4,16 +4,17 @@
 //
 //   - A Slack client needs no changes: errors are Slack's codes in answers with HTTP status 200, limits count
 //     characters, and the workspace refuses the calls that Slack refuses.
-//   - Deliveries and their deadlines are those of Slack: an unacknowledged event is sent again; an unacknowledged
-//     interaction fails for the person; a trigger works once and for three seconds, a response URL five times and for
-//     thirty minutes.
+//   - Deliveries and their deadlines are those of Slack. An unacknowledged event is sent again. An unacknowledged
+//     interaction fails for the person. A trigger works once, within three seconds. A response URL works five times,
+//     within thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
 //   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same
 //     data file.
 //   - Faults are switched on by name and counted: rate limits, lost answers, duplicate and late deliveries, dropped
 //     sockets (see Fault).
 //
-// The workspace does not authenticate people: anyone who can reach it can act as any of them. Serve it on loopback.
+// The workspace does not authenticate people: anyone who can reach the workspace can act as any person. Serve the
+// workspace on loopback.
 //
 // A file is named after its subject: messages.go has the stored messages, chat.go has Slack's methods for messages, and
 // say.go has what people do with messages. blockkit has the rules of blocks and views, delivery brings events and

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// refusals are the error codes of all calls in this package's tests, by method.
+// refusals holds the error codes of all calls in this package's tests, by method.
 var refusals struct {
 	mu   sync.Mutex
 	seen map[string]map[string]bool
 }
 
-// undocumented lists codes that Slack's reference does not name for the method, with the reason why the workspace uses
-// them. docs/workspace.md repeats the list.
+// undocumented lists codes that Slack's reference does not name for the method. Each code has the reason why the
+// workspace uses it. docs/workspace.md repeats the list.
 var undocumented = map[string]string{
 	"api.test my_error":                         "the caller's own code comes back",
 	"apps.connections.open too_many_websockets": "Slack does not document the code for an eleventh socket",

@@ -8,7 +8,7 @@ import (
 )
 
 // emit sends an event to the app if the app subscribed to it. name is the name of the subscription, such as
-// "message.channels"; for messages, it differs from the event's type.
+// "message.channels". The name of a subscription to messages differs from the type of the event.
 func (s *Server) emit(name string, event object) {
 	if len(s.app.Events) > 0 && !slices.Contains(s.app.Events, name) || !s.mayReceive(name) {
 		return
@@ -85,7 +85,7 @@ func (s *Server) sendMention(ch *channel, m *message) {
 	s.emit("app_mention", mention)
 }
 
-// sendMessageChanged notifies the app of an edited message, including its own edits.
+// sendMessageChanged notifies the app of an edited message, even if the app itself edited the message.
 func (s *Server) sendMessageChanged(ch *channel, before, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return

@@ -49,16 +49,17 @@ var (
 // Fault is a fault that occurs the next Times times.
 type Fault struct {
 	Fault string `json:"fault"`
-	// Method is the Web API method that a fault of calls is for; empty: any method.
+	// Method is the Web API method to which a fault of calls applies. If Method is empty, the fault applies to any
+	// method.
 	Method string `json:"method,omitempty"`
-	// Type is the kind of envelope that a fault of deliveries is for (events_api, interactive, slash_commands); empty:
-	// any kind.
+	// Type is the kind of envelope to which a fault of deliveries applies: events_api, interactive or slash_commands.
+	// If Type is empty, the fault applies to any kind.
 	Type string `json:"type,omitempty"`
-	// Times is how often the fault occurs; 0 means once.
+	// Times is how often the fault occurs. 0 means once.
 	Times int `json:"times,omitempty"`
-	// RetryAfter is in seconds; 0 means 1.
+	// RetryAfter is a number of seconds. 0 means 1 second.
 	RetryAfter int `json:"retry_after,omitempty"`
-	// Status is the HTTP status of a server error; 0 means 500.
+	// Status is the HTTP status of a server error. 0 means status 500.
 	Status int `json:"status,omitempty"`
 	// Error is the code of FaultError, such as edit_window_closed.
 	Error string `json:"error,omitempty"`
@@ -85,7 +86,7 @@ func (f Fault) validate() error {
 	return nil
 }
 
-// faults are the faults that are switched on, in the order in which they were requested.
+// faults holds the faults that are switched on, in the order in which they were requested.
 type faults struct {
 	mu   sync.Mutex
 	list []*Fault
@@ -159,7 +160,8 @@ func (f *faults) LostAck() bool {
 	return lost
 }
 
-// failBefore applies a fault that occurs before the method runs. It returns true if it has answered the call.
+// failBefore applies a fault that occurs before the method runs. If failBefore has answered the call, failBefore
+// returns true.
 func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault) bool {
 	switch fault.Fault {
 	case FaultRateLimited:
@@ -218,7 +220,7 @@ func (s *Server) Disconnect(reason string) error {
 	return nil
 }
 
-// Refresh asks the app to reconnect its oldest socket. Slack does this with one socket after the other.
+// Refresh asks the app to reconnect its oldest socket. Slack reconnects one socket after the other in this way.
 func (s *Server) Refresh() {
 	s.hub.Refresh()
 }

@@ -10,8 +10,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected; it
-// reconnects and reads the state again.
+// feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected. The browser
+// then reconnects and reads the state again.
 const feedQueue = 512
 
 // change tells a browser what has changed. The browser reads the new state.

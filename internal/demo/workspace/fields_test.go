@@ -14,10 +14,11 @@ import (
 	"testing"
 )
 
-// answerBase are the fields that every answer of the Web API may have.
+// answerBase lists the fields that every answer of the Web API may have.
 var answerBase = []string{"ok", "error", "needed", "provided", "warning", "response_metadata"}
 
-// noPictures are the fields of people in Slack that are missing here; docs/workspace.md names them.
+// noPictures lists the fields of people that exist in Slack but not in the workspace. docs/workspace.md names these
+// fields.
 var noPictures = map[string]string{
 	"@user.profile.image_24": "the page draws initials: there are no pictures to link to",
 	"@user.profile.image_72": "as image_24",
@@ -143,7 +144,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 	report.excepting(t, noPictures)
 }
 
-// recorder is an app that stores everything that it gets.
+// recorder is an app that stores all deliveries that it gets.
 type recorder struct {
 	mu   sync.Mutex
 	told map[string][]map[string]any

@@ -29,7 +29,8 @@ type file struct {
 	sent   bool
 }
 
-// maxUpload limits the size of a file. Slack accepts 1 GB; this workspace keeps files in memory.
+// maxUpload limits the size of a file. Slack accepts 1 GB. This workspace accepts less, because it keeps files in
+// memory.
 const maxUpload = 32 << 20
 
 // filesGetUploadURL is files.getUploadURLExternal.
@@ -105,8 +106,8 @@ func uploaded(r *http.Request) ([]byte, error) {
 	}
 }
 
-// filesCompleteUpload is files.completeUploadExternal. It makes the files visible, and posts them if the call names
-// channels.
+// filesCompleteUpload is files.completeUploadExternal. filesCompleteUpload makes the files visible, and posts them if
+// the call names channels.
 func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	raw, _ := c.nested("files")
 	list, ok := raw.([]any)
@@ -172,7 +173,7 @@ func (s *Server) fileJSON(f *file, base string) object {
 	}
 }
 
-// mimeType returns the content type under which a file is served. It is never one that a browser would run.
+// mimeType returns the content type under which a file is served. The content type never makes a browser run the file.
 func mimeType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".png":
@@ -198,8 +199,8 @@ func (s *Server) filesInfo(c *call) (object, *apiError) {
 	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
 }
 
-// serveFile serves a file's url_private. The unguessable id is protection enough, because the workspace serves only
-// this machine.
+// serveFile serves a file's url_private. No further protection is needed, because the id is unguessable and the
+// workspace serves only this machine.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f, ready := s.files[r.PathValue("id")], false

@@ -46,7 +46,8 @@ func (s *Server) submitView(p *personCall) (object, *apiError) {
 	return s.submitted(v, answer)
 }
 
-// submission stores the values and returns the payload, unless the values don't pass the client's own checks.
+// submission checks the values as Slack's client does. If the values are valid, submission stores them and returns the
+// payload.
 func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {
@@ -138,8 +139,8 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 	return out
 }
 
-// submitted applies the app's answer: an empty answer closes the view, errors keep it open, update and push show
-// another view, clear closes the whole stack.
+// submitted applies the app's answer. An empty answer closes the view, and errors keep the view open. "update" and
+// "push" show another view. "clear" closes the whole stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
@@ -181,7 +182,7 @@ func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	return object{"response_action": action}, nil
 }
 
-// refused stores the app's error texts for the inputs. Slack ignores an answer whose keys name no input block; the
+// refused stores the app's error texts for the inputs. Slack ignores an answer whose keys name no input block. The
 // person then only sees that something went wrong.
 func (s *Server) refused(v *view, raw any) *apiError {
 	given, _ := raw.(object)
@@ -218,8 +219,8 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// closePayloads closes the view, or the whole stack. It returns a view_closed payload for each closed view with
-// notify_on_close.
+// closePayloads closes the view, or the whole stack. closePayloads returns a view_closed payload for each closed view
+// with notify_on_close.
 func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {

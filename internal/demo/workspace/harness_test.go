@@ -77,8 +77,8 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. on is called for every request and returns whether to acknowledge it, and
-// the payload.
+// connect runs a slack-go Socket Mode client. on is called for every request. on returns whether to acknowledge the
+// request, and the payload of the acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	return out
 }
 
-// wait fails the test after a minute.
+// wait waits for a condition, and fails the test after a minute.
 func wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {

@@ -141,8 +141,8 @@ func (w window) inBounds(ts string) bool {
 	return true
 }
 
-// cutPage returns one page of a list of ids and the next cursor. A cursor names the first id of the next page; for
-// clients it is opaque, like Slack's. usual is the default size of a page.
+// cutPage returns one page of a list of ids and the next cursor. A cursor names the first id of the next page. Clients
+// can't read the cursor, as in Slack. usual is the default size of a page.
 func cutPage(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
 	limit := c.number("limit", 0)
 	if limit < 0 || limit > limitMax {

@@ -96,8 +96,8 @@ func TestBlockLimits(t *testing.T) {
 	})
 }
 
-// blockLimit is a limit of blocks: the largest legal case, the smallest illegal one, and the place at which Slack
-// points.
+// blockLimit is a limit of blocks. blockLimit has the largest legal case, the smallest illegal case, and the place that
+// Slack's error names.
 type blockLimit struct {
 	name       string
 	legal, not arr
@@ -216,7 +216,7 @@ func TestTextLimits(t *testing.T) {
 	}
 }
 
-// The limits of elements and of further blocks.
+// The test tries the limits of elements and of the blocks that have elements.
 func TestFurtherBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	optionAt := func(i int) any { return obj{"text": plain("o"), "value": fmt.Sprint(i)} }
@@ -276,7 +276,7 @@ func TestFurtherBlockLimits(t *testing.T) {
 	})
 }
 
-// The limits of calls: the largest legal case succeeds, and the smallest illegal case gets Slack's error code.
+// For each limit of calls, the largest legal case succeeds, and the smallest illegal case gets Slack's error code.
 func TestCallLimits(t *testing.T) {
 	b := newHarness(t)
 	b.srv.app.Scopes = nil
@@ -355,7 +355,7 @@ func TestArchivedChannelsTakeNothing(t *testing.T) {
 	}
 }
 
-// Only the newest ephemerals are kept.
+// A channel keeps only the newest ephemeral messages.
 func TestEphemeralsAreFew(t *testing.T) {
 	b := newHarness(t)
 	tested("ephemerals")
@@ -405,7 +405,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// tried are the names of the cases that ran.
+// tried holds the names of the cases that ran.
 var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }

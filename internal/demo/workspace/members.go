@@ -80,7 +80,7 @@ func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	return object{"channel": s.channelSummary(u, ch)}, nil
 }
 
-// chosen returns the users of a call that pick accepts.
+// chosen returns those users of a call that pick accepts.
 func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
 		other, failed := s.anyone(name)
@@ -98,8 +98,8 @@ func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (pick
 	return picked, nil
 }
 
-// part removes somebody from a channel and notifies the app. If the app itself was removed, it gets a direct message
-// from Slackbot, and the event channel_left or group_left instead of member_left_channel.
+// part removes somebody from a channel and notifies the app. If the app itself was removed, the app gets a direct
+// message from Slackbot. The app also gets the event channel_left or group_left instead of member_left_channel.
 func (s *Server) part(ch *channel, u *user, actor string) {
 	hears := append(s.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })

@@ -116,7 +116,8 @@ func TestAnAdminDeletes(t *testing.T) {
 	}
 }
 
-// A preview changes a message but not its text. An edit that mentions the app is a new mention with "edited".
+// A link's preview changes a message but not its text. An edit that mentions the app sends a new mention, which has the
+// field "edited".
 func TestPreviewsAndEditedMentions(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -2,8 +2,8 @@ package workspace
 
 import "slices"
 
-// message is a stored message. Its nested values (blocks, reactions, the stream) are replaced as a whole and never
-// changed in place, so a copy of the struct is a copy of the message.
+// message is a stored message. The nested values of a message (blocks, reactions, the stream) are replaced as a whole
+// and never changed in place, so a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
 	ThreadTS    string     `json:"thread_ts,omitempty"` // also set on parents that have replies
@@ -133,7 +133,7 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// shownMessage returns a message that a person can see, which may be an ephemeral one.
+// shownMessage returns a message that a person can see. The message may be ephemeral.
 func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

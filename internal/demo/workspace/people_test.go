@@ -224,7 +224,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 	}
 }
 
-// A browser gets the changes that concern its person, and no others.
+// A browser gets only the changes that concern its person.
 func TestTheFeed(t *testing.T) {
 	b := newHarness(t)
 	listen := func(user string) *bufio.Scanner {

@@ -58,7 +58,8 @@ func (s *Server) snooze(u *user, until int64) {
 	}
 }
 
-// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account, which is the bot's.
+// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account, so here only for the bot's
+// account.
 func (s *Server) dndInfo(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" || id == s.botUser.ID {
@@ -94,7 +95,8 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 // longestSnooze is the maximum length of a pause.
 const longestSnooze = 31 * 24 * time.Hour
 
-// snoozeAs is POST /people/{user}/snooze: it pauses notifications for some minutes, or until a time; 0 ends the pause.
+// snoozeAs is POST /people/{user}/snooze: it pauses notifications for some minutes, or until a time. A pause of 0
+// minutes ends the pause.
 func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

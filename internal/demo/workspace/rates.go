@@ -6,7 +6,7 @@ import (
 )
 
 // Slack allows one post per second in a channel, with short bursts, and "several hundred" posts per minute in a
-// workspace. It documents neither the length of a burst nor the exact second limit, so these values are our own.
+// workspace. Slack documents neither the length of a burst nor the exact second limit, so these values are our own.
 const (
 	postEvery   = time.Second
 	postBurst   = 5
@@ -34,7 +34,7 @@ func (r *rates) set(on bool) {
 	clear(r.posts)
 }
 
-// wait returns the seconds that a call has to wait. If it returns 0, the call is accepted and counted.
+// wait returns the seconds that a call has to wait. If wait returns 0, the call is accepted and counted.
 func (r *rates) wait(method string, limit tier, channel string, now time.Time) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -226,7 +226,7 @@ func (s *Server) markRead(u *user, ch *channel, thread string) {
 	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
 
-// Introduce replaces the seed's hint for new users. It is called before the workspace is served.
+// Introduce replaces the seed's hint for new users. Call Introduce before the workspace is served.
 func (s *Server) Introduce(hint SeedHint) { s.cfg.Seed.Hint = hint }
 
 // shown returns the hint for the page, or nil.

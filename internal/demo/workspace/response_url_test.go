@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// clicked posts a card, presses its button as ada, and returns the response URL.
+// clicked posts a card, presses the card's button as Ada, and returns the response URL.
 func (b *harness) clicked(app *bot, ephemeral bool) (responseURL, ts string) {
 	b.t.Helper()
 	blocks := slack.MsgOptionBlocks(slack.NewActionBlock("b", slack.NewButtonBlockElement("go", "v", slack.NewTextBlockObject("plain_text", "Go", false, false))))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kindScope is the scope family of each kind of channel, as in channels:read and groups:history.
+// kindScope holds the scope family of each kind of channel, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
 // Withhold takes scopes away from the app, as if it had been installed without them. Each call replaces the scopes of
@@ -15,7 +15,7 @@ func (s *Server) Withhold(scopes ...string) {
 	s.granted.Store(&granted)
 }
 
-// scopes returns the scopes of the bot token. If it has none, no method requires a scope.
+// scopes returns the scopes of the bot token. If the token has no scopes, no method requires a scope.
 func (s *Server) scopes() []string {
 	if granted := s.granted.Load(); granted != nil {
 		return *granted
@@ -46,8 +46,8 @@ func (s *Server) kindsMissing(m method, c *call) string {
 	return ""
 }
 
-// eventScopes are the scopes required for events, by prefix of the event's name; | separates alternatives. Other
-// events require none.
+// eventScopes holds the scopes required for events, by prefix of the event's name. The sign | separates alternatives.
+// All other events require no scope.
 var eventScopes = []struct{ name, scope string }{
 	{"message.channels", "channels:history"}, {"message.groups", "groups:history"}, {"message.im", "im:history"}, {"message.mpim", "mpim:history"},
 	{"app_mention", "app_mentions:read"}, {"channel_", "channels:read"}, {"group_", "groups:read"}, {"member_", "channels:read|groups:read"},

@@ -13,8 +13,8 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML) with these names;
-// unknown names are errors.
+// Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML) with the names of
+// these fields. Unknown names are errors.
 type Seed struct {
 	Team     SeedTeam      `yaml:"team" json:"team"`
 	App      SeedApp       `yaml:"app" json:"app"`
@@ -51,10 +51,10 @@ type SeedApp struct {
 	// uses Socket Mode.
 	SigningSecret string               `yaml:"signing_secret" json:"signing_secret"`
 	RequestURLs   delivery.RequestURLs `yaml:"request_urls" json:"request_urls"`
-	// Scopes of the bot token; empty grants all.
+	// Scopes are the scopes of the bot token. If Scopes is empty, the token has all scopes.
 	Scopes []string `yaml:"scopes" json:"scopes"`
-	// Events are the app's subscriptions, as in a manifest (app_mention, message.channels, …); empty: all events that
-	// this workspace sends.
+	// Events are the app's subscriptions, as in a manifest (app_mention, message.channels, …). If Events is empty, the
+	// app is subscribed to all events that this workspace sends.
 	Events    []string       `yaml:"events" json:"events"`
 	Commands  []SeedCommand  `yaml:"commands" json:"commands"`
 	Shortcuts []SeedShortcut `yaml:"shortcuts" json:"shortcuts"`
@@ -65,12 +65,12 @@ type SeedCommand struct {
 	Command     string `yaml:"command" json:"command"`
 	Description string `yaml:"description" json:"description"`
 	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // the arguments of the command, shown while a person types
-	// ShouldEscape is the manifest's "escape channels, users, and links": @kenji reaches the app as <@U0004|kenji>.
-	// Otherwise the text stays as typed.
+	// ShouldEscape is the manifest's "escape channels, users, and links". With ShouldEscape, @kenji reaches the app as
+	// <@U0004|kenji>. Without it, the text stays as typed.
 	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
 }
 
-// SeedShortcut is a shortcut of the app; Type is global or message.
+// SeedShortcut is a shortcut of the app. Type is global or message.
 type SeedShortcut struct {
 	Name       string `yaml:"name" json:"name"`
 	CallbackID string `yaml:"callback_id" json:"callback_id"`
@@ -117,7 +117,7 @@ type SeedChannel struct {
 	Members  []string `yaml:"members" json:"members"`
 }
 
-// ReadSeed reads a seed file. Its errors have the line and the problem.
+// ReadSeed reads a seed file. The errors of ReadSeed have the line and the problem.
 func ReadSeed(path string) (Seed, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 package workspace
 
-// Tokens and the signing secret of the demo workspace. They are valid nowhere else.
+// Tokens and the signing secret of the demo workspace. Outside of the demo, the tokens and the secret are not valid.
 const (
 	DemoBotToken      = "xoxb-countersign-demo"
 	DemoAppToken      = "xapp-1-A0001-countersign-demo"
@@ -16,8 +16,8 @@ func OpenSeed() Seed {
 	return s
 }
 
-// DemoSeed returns the workspace of the demo. It has support colleagues who ask, three levels of approvers, and one
-// account of each kind that must never approve anything.
+// DemoSeed returns the workspace of the demo. The workspace has support colleagues who ask, and three levels of
+// approvers. The workspace also has one account of each kind that must never approve anything.
 func DemoSeed() Seed {
 	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
 	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }
@@ -26,7 +26,7 @@ func DemoSeed() Seed {
 		App: SeedApp{
 			ID: "A0001", BotID: "B0001", BotUser: "U0BOT", Name: "Countersign",
 			BotTokens: []string{DemoBotToken}, AppTokens: []string{DemoAppToken}, SigningSecret: DemoSigningSecret,
-			// The scopes that countersign manifest requests.
+			// The scopes that are in the output of "countersign manifest".
 			Scopes: []string{
 				"app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "dnd:read", "files:read", "files:write",
 				"groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "usergroups:read",

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// object is decoded JSON. A stored object is never changed in place; a changed copy replaces it.
+// object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
 // Server is one workspace. All of its state is in memory under one lock. The lock is never held while waiting, for
@@ -53,7 +53,7 @@ type Server struct {
 	mux    *http.ServeMux
 }
 
-// New starts a workspace. It fails if the seed is invalid or the data file can't be read.
+// New starts a workspace. New fails if the seed is invalid or the data file can't be read.
 func New(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Seed.Validate(); err != nil {
@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. It returns
+// Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
 // when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
 // streams.
 func (s *Server) Close() error {
@@ -94,8 +94,8 @@ func (s *Server) Close() error {
 	return s.saver.close()
 }
 
-// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them. It
-// leaves out deliveries that wait to be sent again after a fault.
+// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
+// Delivered leaves out the deliveries that wait to be sent again after a fault.
 func (s *Server) Delivered() (sent int, all bool) {
 	sent, pending := s.hub.Delivered()
 	return sent, pending == 0
@@ -126,7 +126,8 @@ func (s *Server) fill(seed Seed) {
 	s.lastTS = now.UnixMicro() - 1
 }
 
-// index restores what the data file does not contain: the bot user, lookups, the DMs with the bot.
+// index restores the state that the data file does not contain: the bot user, the lookup tables, and the DMs with the
+// bot.
 func (s *Server) index() {
 	now := s.cfg.Now()
 	s.botUser = s.users[s.app.BotUser]
@@ -154,13 +155,13 @@ func (s *Server) index() {
 	}
 }
 
-// nextTS returns the next free timestamp: now, or just after the last one.
+// nextTS returns the next free timestamp: the current time, or just after the last timestamp.
 func (s *Server) nextTS() string {
 	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
 	return wire.FormatTS(s.lastTS)
 }
 
-// base returns the URL under which the sender of r reaches this server.
+// base returns the URL under which the sender of the request r reaches this server.
 func (s *Server) base(r *http.Request) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimSuffix(s.cfg.BaseURL, "/")
@@ -172,7 +173,8 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// appBase returns the URL under which the app reached this server last, or r's.
+// appBase returns the URL under which the app reached this server last. If the app has not reached the server yet,
+// appBase returns the URL of the request r.
 func (s *Server) appBase(r *http.Request) string {
 	if s.botHost != "" {
 		return s.botHost

@@ -8,20 +8,20 @@ import (
 	"countersign/internal/demo/workspace/blockkit"
 )
 
-// stream is the state of a streamed message, and the parts that it consists of. A part is {"kind":"text","text":…},
-// {"kind":"task", and the task's fields} or {"kind":"blocks","blocks":[…]}.
+// stream is the state of a streamed message, and the parts that it consists of. A part has one of three forms:
+// {"kind":"text","text":…}, {"kind":"task", and the task's fields}, or {"kind":"blocks","blocks":[…]}.
 type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
-	// Stopped is true if a person ended the stream: only chat.stopStream is still allowed.
+	// Stopped is true if a person ended the stream. In that case only chat.stopStream is still allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with returns a copy of the stream with further parts. Text is appended to the text before it; a task replaces the
-// task with the same id.
+// with returns a copy of the stream with further parts. Text is appended to the last part if that part is text. A task
+// replaces the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)
@@ -287,7 +287,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// stopStream is chat.stopStream. The blocks of the call come after all others.
+// stopStream is chat.stopStream. The blocks of the call come after all other blocks.
 func (s *Server) stopStream(c *call) (object, *apiError) {
 	ch, m, failed := s.openStream(c, true)
 	if failed != nil {

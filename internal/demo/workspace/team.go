@@ -1,6 +1,7 @@
 package workspace
 
-// apiTest is api.test. It returns its arguments, and fails with the code in "error".
+// apiTest is api.test. apiTest returns its arguments. If the argument "error" has a code, the call fails with this
+// code.
 func apiTest(_ *Server, c *call) (object, *apiError) {
 	if code := c.text("error"); code != "" {
 		return nil, &apiError{code: code, extra: object{"args": c.values}}

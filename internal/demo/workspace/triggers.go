@@ -28,7 +28,7 @@ func (s *Server) newTrigger(user, viewID string) string {
 	return id
 }
 
-// findTrigger returns a valid trigger. It does not use it up.
+// findTrigger returns a valid trigger, without using up the trigger.
 func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	id := c.text("trigger_id")
 	if !triggerForm.MatchString(id) {
@@ -46,8 +46,8 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived stores values under secret names. It keeps a value for some time after its expiry, so that an expired name
-// can be distinguished from an unknown one.
+// shortLived stores values under secret names. shortLived keeps a value for some time after its expiry, so that an
+// expired name can be distinguished from an unknown one.
 type shortLived[T any] struct {
 	byName map[string]T
 	order  []ending // oldest first, because all values live equally long

@@ -6,7 +6,7 @@ import (
 )
 
 // Text that a person types reaches apps in Slack's notation: mentions, channels and links are written as <…>, and & < >
-// are escaped everywhere else. Code is only escaped.
+// are escaped everywhere else. In code, & < > are escaped and nothing else changes.
 
 var (
 	codeSpan  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
@@ -82,8 +82,8 @@ func (s *Server) typedToken(token string) string {
 	return escaper.Replace(token)
 }
 
-// mention converts @name: a person's name or display name, a user group, or here, channel, everyone. It returns "" for
-// an unknown name.
+// mention converts @name. The name is a person's name or display name, a user group, or one of here, channel and
+// everyone. For an unknown name, mention returns "".
 func (s *Server) mention(name string) string {
 	switch strings.ToLower(name) {
 	case "here", "channel", "everyone":

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // people's time zones must resolve even on machines without a time zone database
 )
 
-// user is an account in the workspace; the bot user has one too.
+// user is an account in the workspace. The bot user has an account, too.
 type user struct {
 	ID          string `json:"id"`
 	Team        string `json:"team"`
@@ -53,7 +53,7 @@ func newUser(p SeedPerson, team string, now time.Time) *user {
 	return u
 }
 
-// loadZone resolves an IANA name; empty is UTC. The machine's own zone ("Local") is an error.
+// loadZone resolves an IANA name. An empty name means UTC. The machine's own zone ("Local") is an error.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
 		name = "no/such/zone"
@@ -69,7 +69,7 @@ func (u *user) zone() *time.Location {
 	return time.UTC
 }
 
-// shown returns the name that people see.
+// shown returns the name of the user that people see.
 func (u *user) shown() string {
 	if u.DisplayName != "" {
 		return u.DisplayName
@@ -119,7 +119,7 @@ func lastWord(s string) string {
 	return ""
 }
 
-// zoneNames are Slack's names of time zones, by abbreviation. If several continents use an abbreviation for different
+// zoneNames holds Slack's names of time zones, by abbreviation. If several continents use an abbreviation for different
 // zones, the continent comes before it.
 var zoneNames = map[string]string{
 	"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time", "BST": "British Summer Time",
@@ -191,7 +191,7 @@ func (s *Server) usersList(c *call) (object, *apiError) {
 	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// usersLookupByEmail is users.lookupByEmail. As in Slack, it does not find deactivated people.
+// usersLookupByEmail is users.lookupByEmail. As in Slack, usersLookupByEmail does not find deactivated people.
 func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
 	for _, id := range s.userIDs {
@@ -233,7 +233,7 @@ func (s *Server) addUser(u *user) {
 	s.userIDs = append(s.userIDs, u.ID)
 }
 
-// UserChange is a change of a person; nil fields stay as they are.
+// UserChange is a change of a person. Fields that are nil stay as they are.
 type UserChange struct {
 	Deactivated *bool   `json:"deactivated,omitempty"`
 	Guest       *bool   `json:"guest,omitempty"`

@@ -83,7 +83,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	return v, nil
 }
 
-// viewsOpen is views.open. It starts a new stack; an open modal is replaced.
+// viewsOpen is views.open. viewsOpen starts a new stack; an open modal is replaced.
 func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -95,7 +95,7 @@ func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// viewsPush is views.push. It adds to the stack in which the trigger was created.
+// viewsPush is views.push. viewsPush adds to the stack in which the trigger was created.
 func (s *Server) viewsPush(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -112,7 +112,7 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// triggeredView reads the arguments that views.open and views.push share. Invalid arguments don't use up the trigger.
+// triggeredView reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
 func (s *Server) triggeredView(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
 	v, failed := s.readView(raw, given, "modal")
@@ -262,8 +262,8 @@ func (s *Server) setStack(user string, stack []*view) {
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView returns one of the person's views; "home" is the App Home. If several modals are stacked, only the top one is
-// accessible.
+// ownView returns one of the person's views. The id "home" stands for the App Home. If several modals are stacked, only
+// the top one is accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil

@@ -154,7 +154,7 @@ func TestHomes(t *testing.T) {
 	}
 }
 
-// The valid and invalid answers to a submission.
+// The test tries the valid and invalid answers to a submission.
 func TestSubmissionAnswers(t *testing.T) {
 	b := newHarness(t)
 	answers := make(chan any, 1)
@@ -220,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// For each kind of input: the value that a script gives, and the value that the app gets.
+// For each kind of input, the table has the value that a script gives, and the value that the app gets.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {
@@ -265,7 +265,7 @@ func TestInputValues(t *testing.T) {
 	}
 }
 
-// The modal checks inputs itself, without the app, as Slack's client does.
+// The workspace itself checks the inputs of a modal, without the app, as Slack's client does.
 func TestInputRules(t *testing.T) {
 	b := newHarness(t)
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
@@ -394,7 +394,7 @@ func TestWhereAButtonWas(t *testing.T) {
 	}
 }
 
-// The valid and invalid fields of selects, menus and lists of choices.
+// The test tries the valid and invalid fields of selects, menus and lists of choices.
 func TestSelectRules(t *testing.T) {
 	b := newHarness(t)
 	red, green := obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}
@@ -456,7 +456,7 @@ func TestSelectRules(t *testing.T) {
 	}
 }
 
-// The state of untouched inputs, as the app gets it.
+// The test compares the state of untouched inputs, as the app gets it.
 func TestUntouchedInputs(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
 	red := `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`
@@ -499,7 +499,8 @@ func TestUntouchedInputs(t *testing.T) {
 	}
 }
 
-// Outside of input blocks, a choice is sent to the app immediately, with its own field and the state of the view.
+// Outside of input blocks, a choice is sent to the app immediately. The payload has the choice and the state of the
+// view.
 func TestChoicesInAModal(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -1,6 +1,6 @@
 // Package workspaceclient acts as a person in the local workspace: it reads and writes messages, clicks and fills in
-// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use it. It does
-// not depend on Countersign.
+// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use this package.
+// The package does not depend on Countersign.
 package workspaceclient
 
 import (
@@ -144,7 +144,7 @@ func (v Client) Latest(ctx context.Context, channel string, n int) ([]Message, e
 	return v.messages(ctx, channel, "limit="+strconv.Itoa(n))
 }
 
-// Say writes a message and returns its ts. thread is empty at the top level.
+// Say writes a message and returns its ts. For a message at the top level, thread is empty.
 func (v Client) Say(ctx context.Context, channel, thread, text string) (string, error) {
 	var out struct{ TS string }
 	in := map[string]string{"channel": channel, "text": text}
@@ -174,7 +174,8 @@ func (v Client) Snooze(ctx context.Context, until time.Time) error {
 	return v.call(ctx, http.MethodPost, v.path("snooze"), map[string]int64{"until": seconds}, nil)
 }
 
-// Press clicks an element of a message, or selects e.Value in it. It returns when the app has acknowledged the action.
+// Press clicks an element of a message, or selects e.Value in it. Press returns when the app has acknowledged the
+// action.
 func (v Client) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)

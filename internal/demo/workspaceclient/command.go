@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Command sends a slash command. When the app has acknowledged the command, it returns the text in the acknowledgement,
-// or "". An answer that the app sends later is among the Ephemerals or the channel's messages.
+// Command sends a slash command. When the app has acknowledged the command, Command returns the text in the
+// acknowledgement, or "". An answer that the app sends later is among the Ephemerals or the channel's messages.
 func (v Client) Command(ctx context.Context, channel, command, text string) (string, error) {
 	var out struct{ Message Message }
 	err := v.call(ctx, http.MethodPost, v.path("commands"), map[string]string{"channel": channel, "command": command, "text": text}, &out)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// shownKeys are the keys of blocks whose values a person reads.
+// shownKeys lists the keys of blocks whose values a person reads.
 var shownKeys = map[string]string{"text": "%", "fallback": "%", "user_id": "<@%>", "usergroup_id": "<!subteam^%>", "channel_id": "<#%>"}
 
 // Text returns the readable text of blocks, in order, without labels of interactive elements.

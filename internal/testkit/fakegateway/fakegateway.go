@@ -1,6 +1,6 @@
-// Package fakegateway is a gateway for tests of its callers. It has no policy and no people: the test decides. Each
-// request and each answer is checked against the gateway's OpenAPI description, so a caller that passes here keeps to the
-// contract, and so does the fake.
+// Package fakegateway is a fake gateway for tests of the gateway's callers. The fake gateway has no policy and no
+// people: the test itself decides requests. Each request and each answer is checked against the gateway's OpenAPI
+// description. Therefore both the tested caller and the fake follow the contract.
 package fakegateway
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
-// Token is the token of the only caller.
+// Token is the token of the fake gateway's only caller.
 const Token = "csgw_0123456789abcdefghijklmnopqrstuvwxyz"
 
 // Audience is the audience of the receipts.
 const Audience = "laptop"
 
-// Gateway is the fake.
+// Gateway is the fake gateway.
 type Gateway struct {
 	URL string
 
@@ -50,7 +50,7 @@ type Gateway struct {
 	log      []string
 }
 
-// Request is what the fake stores.
+// Request is a request as the fake gateway stores it.
 type Request struct {
 	ID, Key   string
 	Mode      string
@@ -98,7 +98,7 @@ func (g *Gateway) OnAsk(decide func(*Request)) {
 	g.decide = decide
 }
 
-// Fault sets a function that answers instead of the gateway where it returns true.
+// Fault sets a function that can answer in place of the gateway. If the function returns true, it has answered.
 func (g *Gateway) Fault(fault func(http.ResponseWriter, *http.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -385,7 +385,7 @@ func (r *Request) current() string {
 	return r.Args
 }
 
-// send writes a request. Status 0 means 200 or 202.
+// send answers with a request. The status 0 stands for 200 or 202.
 func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
 		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
@@ -452,7 +452,7 @@ func Problem(w http.ResponseWriter, status int, name, detail string) {
 	w.Write(body)
 }
 
-// send writes JSON, and leaves raw arguments as they are.
+// send writes JSON, and keeps the exact bytes of raw arguments.
 func send(w *httptest.ResponseRecorder, status int, v any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -19,15 +19,15 @@ import (
 // patience is how long an installation may take.
 const patience = 5 * time.Minute
 
-// Require returns Node.js and npm, or skips the test as testkit.RequireProgram does.
+// Require returns Node.js and npm, or skips or fails the test as testkit.RequireProgram does.
 func Require(t testing.TB, untried string) (node, npm string) {
 	t.Helper()
 	return testkit.RequireProgram(t, "node", untried, testkit.InstallNode), testkit.RequireProgram(t, "npm", untried, testkit.InstallNode)
 }
 
 // Installed returns a folder with the node_modules of the package.json in dir, as its package-lock.json pins them. The
-// folder is created once for each lock file. It is outside of the repository, because inside it the go command would
-// search the folder for packages.
+// folder is created once for each lock file. The folder is outside of the repository. Inside the repository, the go
+// command would search the folder for packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()
@@ -69,7 +69,7 @@ func Installed(t testing.TB, npm, dir, name string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	// If another run was faster, its folder is used: it has the same packages.
+	// If another run was faster, its folder is used, because it has the same packages.
 	if err := os.Rename(fresh, done); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, gone := os.Stat(done); gone != nil {
 			t.Fatal(err)

@@ -23,8 +23,8 @@ type Bouncer struct {
 	password string
 }
 
-// NewBouncer starts a PgBouncer with settings of the form name=value, until the test ends. It has the server's
-// superuser, and the users that are given with their passwords. If there is no PgBouncer, NewBouncer fails the test in
+// NewBouncer starts a PgBouncer with settings of the form name=value, until the test ends. The PgBouncer knows the
+// server's superuser, and the given users with their passwords. If there is no PgBouncer, NewBouncer fails the test in
 // CI, and skips it elsewhere.
 func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...string) *Bouncer {
 	t.Helper()
@@ -85,7 +85,7 @@ func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...st
 	}
 }
 
-// URL returns the address of a database through the PgBouncer. user is nil for the superuser.
+// URL returns the address of a database through the PgBouncer. If user is nil, the address is that of the superuser.
 func (b *Bouncer) URL(database string, user *url.Userinfo) string {
 	if user == nil {
 		user = url.UserPassword("postgres", b.password)

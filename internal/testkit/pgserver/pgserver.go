@@ -22,7 +22,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// Server is a running server. Its superuser is "postgres"; over the socket it needs no password.
+// Server is a running server. The superuser of the server is "postgres". Over the socket, the superuser needs no
+// password.
 type Server struct {
 	Port     int    // on 127.0.0.1
 	Password string // password of the superuser for connections over TCP
@@ -34,8 +35,8 @@ type Server struct {
 	pid      int
 }
 
-// Find returns the directory of PostgreSQL's programs. If there is none, Find fails the test in CI, and skips it
-// elsewhere.
+// Find returns the directory of PostgreSQL's programs. If there is no such directory, Find fails the test in CI, and
+// skips the test elsewhere.
 func Find(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is valid
@@ -85,8 +86,8 @@ func Start(bin string, settings ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// Standby makes a synchronous standby of the server, at a port; 0 means any free port. From then on, the server's
-// commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
+// Standby makes a synchronous standby of the server, at the given port. Port 0 means any free port. From then on, the
+// server's commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
 func (s *Server) Standby(port int) (*Server, error) {
 	x, err := newServer(s.bin, s.settings)
 	if err != nil {
@@ -153,7 +154,7 @@ func (s *Server) Run() error {
 	}
 }
 
-// start starts a process that ends with this one. The channel is closed when the process has ended.
+// start starts a process that ends when this process ends. The channel is closed when the process has ended.
 func start(cmd *exec.Cmd) (<-chan struct{}, error) {
 	endWithParent(cmd.SysProcAttr)
 	started, done := make(chan error), make(chan struct{})
@@ -182,7 +183,7 @@ func (s *Server) Archive() error {
 	return s.Run()
 }
 
-// BaseBackup makes a base backup, from which RestoreTo restores. The server has an archive.
+// BaseBackup makes a base backup for RestoreTo. The server must have an archive.
 func (s *Server) BaseBackup() error {
 	to := filepath.Join(s.dir, "base")
 	if out, err := s.Tool("pg_basebackup", "-D", to, "-c", "fast", "--no-sync").CombinedOutput(); err != nil {
@@ -220,8 +221,8 @@ func (s *Server) awaitPrimary() (err error) {
 	return err
 }
 
-// Demote starts the server again as a standby that nothing promotes, which is read-only. Promote ends that. The server
-// has the setting wal_level=replica.
+// Demote starts the server again as a read-only standby. The server stays a standby until Promote is called. The server
+// must have the setting wal_level=replica.
 func (s *Server) Demote() error {
 	s.Stop()
 	if out, err := s.command("touch", filepath.Join(s.data(), "standby.signal")).CombinedOutput(); err != nil {
@@ -249,7 +250,7 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 // Kill ends the server like a crash: data that is not in the server's log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
-// KillHard ends the server with SIGKILL. Its processes end themselves a moment later.
+// KillHard ends the server with SIGKILL. The server's child processes end themselves a moment later.
 func (s *Server) KillHard() { s.signal(syscall.SIGKILL) }
 
 // Stop shuts the server down cleanly, and ends its connections.
@@ -291,7 +292,7 @@ func (s *Server) SQL(database, statements string) error {
 	return nil
 }
 
-// another returns a user, other than root, that the server can run as.
+// another returns a user other than root. The server can run as this user.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

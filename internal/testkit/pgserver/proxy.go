@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server. It counts round trips, cuts connections, and disturbs the network.
+// Proxy stands between a client and a server. Proxy counts round trips, cuts connections, and disturbs the network.
 type Proxy struct {
 	Accepted atomic.Int64 // number of connections of clients
 	Trips    atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
@@ -42,8 +42,8 @@ const (
 	Hang           // the server does not get the round trip, and both sides stay open
 )
 
-// Network is the state of the network between the client and the server. As with TCP, held data is not lost: it arrives
-// once the network lets it pass.
+// Network is the state of the network between the client and the server. As with TCP, held data is not lost: the data
+// arrives once the network lets data pass again.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
@@ -51,7 +51,7 @@ type Network struct {
 	Delay      time.Duration // of each round trip
 }
 
-// NewProxy starts a proxy to a server. It runs until the test ends.
+// NewProxy starts a proxy to a server. NewProxy runs until the test ends.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	direct, err := url.Parse(s.TCP(""))
@@ -109,7 +109,7 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// keep remembers a connection, or closes it if the network refuses connections.
+// keep remembers a connection. If the network refuses connections, keep closes the connection.
 func (p *Proxy) keep(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Proxy) drop(c net.Conn) {
 	delete(p.lines, c)
 }
 
-// When sets the function that decides what is cut; nil: nothing is cut.
+// When sets the function that decides which connections are cut. If the function is nil, no connection is cut.
 func (p *Proxy) When(cut func(statement string) Cutting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +164,7 @@ func (p *Proxy) await(fromClient bool) {
 	}
 }
 
-// hang waits until the network changes. It does not wait if the network refuses connections.
+// hang waits until the network changes. If the network refuses connections, hang does not wait.
 func (p *Proxy) hang() {
 	p.mu.Lock()
 	n, changed := p.network, p.changed
@@ -245,7 +245,7 @@ func (p *Proxy) carry(client net.Conn) {
 			return
 		case Hold:
 			client.Close()
-			// The server's side stays open until everything is cut.
+			// The server's side stays open until all connections are cut.
 			_, _ = io.Copy(io.Discard, upstream)
 			return
 		case Hang:
@@ -266,7 +266,8 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer carries what the server sends. While swallow is set, nothing arrives, and ready gets the end of each answer.
+// answer carries the data that the server sends. While swallow is set, no data arrives at the client, and ready gets
+// the end of each answer.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {
 		m, err := readMessage(upstream, true)
@@ -288,7 +289,7 @@ func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready ch
 	}
 }
 
-// readMessage reads one message of the protocol; the first one of a client has no type.
+// readMessage reads one message of the protocol. The first message of a client has no type.
 func readMessage(r io.Reader, typed bool) ([]byte, error) {
 	head := make([]byte, 4, 512)
 	if typed {

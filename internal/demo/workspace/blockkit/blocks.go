@@ -18,7 +18,7 @@ const (
 )
 
 // blockRule defines where a block is allowed, which fields it has and how they are checked. Without a check, any fields
-// are accepted. A kind without a rule is refused, such as file, which only Slack itself posts.
+// are accepted. A kind without a rule is refused. An example is the kind file: only Slack itself posts such blocks.
 type blockRule struct {
 	on     surface
 	fields []string
@@ -117,7 +117,7 @@ func (c *checker) section(at string, b object) {
 	}
 }
 
-// header checks a heading. Its level is 1 to 4, as in HTML's h1 to h4.
+// header checks a heading. The level of the heading is 1 to 4, as in HTML's h1 to h4.
 func (c *checker) header(at string, b object) {
 	c.plain(at+"/text", b["text"], maxHeaderText, true)
 	c.whole(at+"/level", b["level"], 1, 4)

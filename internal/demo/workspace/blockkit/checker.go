@@ -22,7 +22,7 @@ func CheckBlocks(blocks []any, known Known) []string {
 	return c.problems
 }
 
-// checker collects problems. It uses Slack's wording, and gives the place of each problem as a JSON pointer.
+// checker collects problems. A problem has Slack's wording, and its place as a JSON pointer.
 type checker struct {
 	surface  surface
 	known    Known
@@ -57,7 +57,7 @@ func (c *checker) object(at string, v any) object {
 	return o
 }
 
-// list checks that v is an array of least to most items (most -1: any number).
+// list checks that v is an array of least to most items. If most is -1, the array may have any number of items.
 func (c *checker) list(at string, v any, least, most int) []any {
 	items, ok := v.([]any)
 	switch {
@@ -185,7 +185,7 @@ func lastPart(pointer string) string {
 	return pointer
 }
 
-// objects returns the objects in a list; anything else in it is skipped.
+// objects returns the objects in a list, and skips all other items.
 func objects(list any) []object {
 	items, _ := list.([]any)
 	out := make([]object, 0, len(items))

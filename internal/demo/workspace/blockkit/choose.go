@@ -10,7 +10,7 @@ import (
 
 // Choices are the values that a person can choose in an element besides its own options.
 type Choices struct {
-	// Offered are the options that an external select got last.
+	// Offered holds the options that an external select got last.
 	Offered []object
 	// Find returns the id of a person or a channel whose name somebody entered. field is the field of the state (see
 	// ValueField).
@@ -103,7 +103,7 @@ func chosenText(kind, field, v string, among Choices) (any, bool) {
 	return v, true
 }
 
-// valid returns nil in place of an invalid value.
+// valid returns a valid value unchanged, and nil in place of an invalid value.
 func valid[T any](v T, ok bool) (any, bool) {
 	if !ok {
 		return nil, false

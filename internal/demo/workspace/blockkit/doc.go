@@ -2,11 +2,11 @@
 // Slack would refuse blocks or views, in Slack's words. NewState, Choose and Incomplete behave like Slack's client when
 // a person fills in inputs.
 //
-// Blocks are decoded JSON, with numbers as json.Number. Checked blocks may be stored and shared: only AssignIDs changes
-// them, before they are stored.
+// Blocks are decoded JSON, with numbers as json.Number. Checked blocks may be stored and shared. Only AssignIDs changes
+// blocks, before they are stored.
 //
 // Some kinds of blocks (see blockRules) are accepted without checks of their fields, and the page shows only their
-// text. The bot may not use these kinds: a test of the page fails if it does.
+// text. The bot may not use these kinds: otherwise a test of the page fails.
 //
 // The tests of package workspace try every limit and every rule through Slack's methods.
 package blockkit

@@ -43,8 +43,8 @@ func WithElements(blocks []any) []any {
 	return out
 }
 
-// Find returns the element that an action names. Two blocks may have elements with the same action_id; blockID then
-// selects one.
+// Find returns the element that an action names. If two blocks have elements with the same action_id, blockID selects
+// the block.
 func Find(blocks []any, actionID, blockID string) (Placed, bool) {
 	for _, p := range Interactive(blocks) {
 		if p.Element["action_id"] == actionID && (blockID == "" || p.BlockID == blockID) {
@@ -54,7 +54,7 @@ func Find(blocks []any, actionID, blockID string) (Placed, bool) {
 	return Placed{}, false
 }
 
-// AssignIDs gives ids to blocks and elements that have none, as Slack does. It changes the blocks.
+// AssignIDs gives ids to blocks and elements that have none, as Slack does. AssignIDs changes the blocks.
 func AssignIDs(blocks []any) {
 	for _, b := range objects(blocks) {
 		if id, _ := b["block_id"].(string); id == "" {

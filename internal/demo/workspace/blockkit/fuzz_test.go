@@ -6,7 +6,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Any blocks that an app sends are either refused, or can be shown, named, acted on and encoded. Nothing panics.
+// All blocks that an app can send are either refused, or can be shown, named, acted on and encoded. No code panics.
 func FuzzBlocks(f *testing.F) {
 	for _, seed := range []string{
 		`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"button","action_id":"a","text":{"type":"plain_text","text":"Go"}}}]`,

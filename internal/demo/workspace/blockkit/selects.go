@@ -121,8 +121,8 @@ func (c *checker) initial(at string, e object, options []object) {
 	}
 }
 
-// optionPlace is the kind of element that has the options. In options, only checkboxes and radio buttons may have
-// mrkdwn, and only overflow menus may have a URL.
+// optionPlace is the kind of element that has the options. Options may have mrkdwn only in checkboxes and radio
+// buttons, and a URL only in overflow menus.
 type optionPlace int
 
 const (

@@ -9,8 +9,8 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks. An input keeps the value that a person entered before if it still
-// has the same kind; otherwise it has its initial value.
+// NewState returns the state of all inputs of blocks. If an input still has the same kind, it keeps the value that a
+// person entered before. Otherwise the input has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
 	for _, p := range Interactive(blocks) {
@@ -43,7 +43,7 @@ func (s State) Clone() State {
 	return out
 }
 
-// Stateful reports whether a kind of element has a value; the others are only pressed.
+// Stateful reports whether a kind of element has a value. Elements without a value are only pressed.
 func Stateful(kind string) bool {
 	return !slices.Contains([]string{"button", "workflow_button", "overflow", "image", "feedback_buttons", "icon_button"}, kind)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Incomplete checks the inputs of a form as Slack's client does before it submits the form: required values must be
-// present, and all values must be well-formed. It returns the messages for the person, by block_id.
+// present, and all values must be well-formed. Incomplete returns the messages for the person, by block_id.
 func Incomplete(blocks []any, state State) map[string]string {
 	out := map[string]string{}
 	for _, b := range objects(blocks) {

@@ -7,6 +7,7 @@
 //   - An interaction is sent once. The person waits for the acknowledgement, which may have a payload.
 //   - Faults (switched on by name) apply to the first attempt of a delivery, Mishaps to every attempt.
 //
-// Hub has its own lock. While it holds the lock, it calls no functions of the workspace except Faults, Mishaps and
-// Pick. The tests of package workspace (delivery_test.go, connections_test.go) test it with slack-go as the app.
+// Hub has its own lock. While Hub holds its lock, it calls no functions of the workspace except Faults, Mishaps and
+// Pick. The tests of package workspace (delivery_test.go, connections_test.go) test this package with slack-go as the
+// app.
 package delivery

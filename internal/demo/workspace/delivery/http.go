@@ -27,7 +27,7 @@ const (
 	maxAnswer    = 1 << 20 // bytes of an answer; ours
 )
 
-// Reasons, other than a timeout, why a request is not acknowledged.
+// The reasons, other than a timeout, why a request is not acknowledged.
 var (
 	errUnreachable = errors.New("there is no connection to the app")
 	errRedirects   = errors.New("the app redirects more than twice")
@@ -87,8 +87,8 @@ type outbound struct {
 	reason           string
 }
 
-// outboundOf converts an envelope to an HTTP request: an event as JSON, a command as a form, everything else as JSON
-// in a form field.
+// outboundOf converts an envelope to an HTTP request. Events are sent as JSON, commands as a form, and all other
+// deliveries as JSON in a form field.
 func outboundOf(e *envelope, to string) outbound {
 	r := outbound{url: to, contentType: typeForm, attempt: e.attempt, reason: e.reason}
 	switch e.kind {
@@ -147,7 +147,7 @@ func newRequests(secret string, client *http.Client) requests {
 	return requests{secret: secret, client: &own}
 }
 
-// do makes one request. Any status from 200 to 299 acknowledges it.
+// do makes one request. Any status from 200 to 299 acknowledges the request.
 func (q requests) do(ctx context.Context, r outbound) (got answerOverHTTP, err error) {
 	post, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(r.body))
 	if err != nil {
@@ -180,8 +180,8 @@ func (q requests) do(ctx context.Context, r outbound) (got answerOverHTTP, err e
 	return got, nil
 }
 
-// sign signs a request as Slack does: "v0=", and the HMAC-SHA-256 of version, time and body with the app's signing
-// secret. The time is the machine's own, because the app compares it to its own clock.
+// sign signs a request as Slack does. The signature is "v0=" and the HMAC-SHA-256 of version, time and body, with the
+// app's signing secret. The time is the machine's own time, because the app compares the time to its own clock.
 func sign(h http.Header, secret string, now time.Time, body []byte) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))

@@ -25,7 +25,8 @@ var ErrNoAnswer = errors.New("the app did not respond")
 // App receives deliveries in place of sockets and request URLs. A test can implement it to simulate the network between
 // Slack and the app, and decide which deliveries are late, lost or repeated.
 type App interface {
-	// Event receives an event. The workspace waits for Event: it must return immediately, and must not call the workspace.
+	// Event receives an event. The workspace waits for Event, so Event must return immediately, and must not call the
+	// workspace.
 	Event(payload json.RawMessage)
 	// Ask receives an interaction or a slash command (kind is "interactive" or "slash_commands"), and returns the
 	// content of the acknowledgement, or nil if it has no content. If Ask returns an error, the person sees that the
@@ -94,8 +95,8 @@ func New(cfg Config) *Hub {
 	return &Hub{cfg: cfg, requests: newRequests(cfg.SigningSecret, cfg.HTTP), ctx: ctx, cancel: cancel, urls: cfg.URLs, waiting: map[string]*envelope{}}
 }
 
-// Event sends an event to the app, and repeats it until it is acknowledged or the retries are used up. It never
-// blocks.
+// Event sends an event to the app, and repeats the event until it is acknowledged or the retries are used up. Event
+// never blocks.
 func (h *Hub) Event(payload json.RawMessage) {
 	if h.cfg.App != nil {
 		h.cfg.App.Event(payload)
@@ -144,7 +145,7 @@ func (h *Hub) Delivered() (sent, pending int) {
 	return h.seq, len(h.waiting) + len(h.queue)
 }
 
-// Connected reports whether the app is reachable: it has an open socket, or it answered the last request.
+// Connected reports whether the app is reachable: the app has an open socket, or has answered the last request.
 func (h *Hub) Connected() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +155,7 @@ func (h *Hub) Connected() bool {
 	return len(h.sockets) > 0
 }
 
-// Use changes the URLs of deliveries; empty URLs switch to sockets. Queued events are sent immediately.
+// Use changes the URLs of deliveries. Empty URLs switch to sockets. Queued events are sent immediately.
 func (h *Hub) Use(urls RequestURLs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +233,7 @@ func (h *Hub) send(e *envelope) {
 	}
 }
 
-// queueLives returns how long an event waits for an app: as long as Slack would retry it.
+// queueLives returns how long an event waits for an app: as long as Slack would retry the event.
 func (h *Hub) queueLives() time.Duration {
 	total := h.cfg.AckTimeout
 	for _, d := range h.cfg.RetryDelays {
@@ -286,7 +287,7 @@ func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	}
 }
 
-// failed ends one attempt. For an interaction, the person gets an error; an event is sent again.
+// failed ends one attempt. If the envelope is an interaction, the person gets an error. An event is sent again.
 func (h *Hub) failed(e *envelope, reason string) {
 	h.settled(e)
 	if e.answered != nil {

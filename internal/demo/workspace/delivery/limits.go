@@ -1,6 +1,6 @@
 package delivery
 
-// Slack's limits on deliveries. Each must be tried by some test; another test checks that.
+// Slack's limits on deliveries. Each limit must be tried by some test. Another test checks that each limit was tried.
 const (
 	MaxSockets  = 10        // sockets that an app may have open
 	maxAckBytes = 20 * 1024 // size of a Socket Mode acknowledgement; larger ones are dropped

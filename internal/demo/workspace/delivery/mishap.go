@@ -14,7 +14,7 @@ type Faults interface {
 	LostAck() bool
 }
 
-// Fault is a fault of one delivery. The zero Fault is none.
+// Fault is a fault of one delivery. The zero Fault changes nothing.
 type Fault struct {
 	Lost  bool          // the first attempt does not arrive
 	Twice bool          // it arrives twice
@@ -28,7 +28,7 @@ type Attempt struct {
 	Payload json.RawMessage
 }
 
-// Mishap is a delivery fault of one attempt. The zero Mishap is none.
+// Mishap is a delivery fault of one attempt. The zero Mishap changes nothing.
 type Mishap struct {
 	Lost  bool          // it does not arrive
 	Late  time.Duration // delay of its arrival
@@ -77,7 +77,7 @@ func (h *Hub) deliver(e *envelope) {
 	}
 }
 
-// repeated returns a copy of an envelope, which is not sent again if it is not acknowledged.
+// repeated returns a copy of an envelope. If the copy is not acknowledged, it is not sent again.
 func (h *Hub) repeated(e *envelope) *envelope {
 	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
 }

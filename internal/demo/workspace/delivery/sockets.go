@@ -23,7 +23,7 @@ var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 }
 
-// ServeSocket turns a request into a socket and serves it until it ends. hello is its first frame.
+// ServeSocket turns a request into a socket and serves it until it ends. hello is the first frame of the socket.
 func (h *Hub) ServeSocket(w http.ResponseWriter, r *http.Request, hello map[string]any) {
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *Hub) Drop() {
 	}
 }
 
-// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning, it
-// closes the socket ten seconds later; otherwise immediately.
+// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning,
+// Disconnect closes each socket ten seconds later. Otherwise Disconnect closes the sockets immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
@@ -85,7 +85,8 @@ func (h *Hub) snapshot() []*socket {
 	return slices.Clone(h.sockets)
 }
 
-// add registers a socket, sends hello, and delivers queued events. The caller then reads the socket and removes it.
+// add registers a socket, sends hello, and delivers queued events. The caller then reads the socket, and removes the
+// socket at the end.
 func (h *Hub) add(k *socket, hello object) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,8 +108,8 @@ func (h *Hub) add(k *socket, hello object) bool {
 	return true
 }
 
-// remove unregisters a socket. Its unacknowledged envelopes fail immediately: events are sent again, and waiting people
-// get an error.
+// remove unregisters a socket. The socket's unacknowledged envelopes fail immediately: events are sent again, and
+// waiting people get an error.
 func (h *Hub) remove(k *socket) {
 	defer h.running.Done()
 	k.close()
@@ -162,7 +163,7 @@ type socket struct {
 	done sync.WaitGroup // the writer
 }
 
-// send queues a frame. It returns false if the socket is closed or too far behind.
+// send queues a frame. If the socket is closed or too far behind, send returns false.
 func (k *socket) send(frame []byte) bool {
 	select {
 	case <-k.stop:
@@ -239,7 +240,8 @@ type ack struct {
 	Payload    json.RawMessage `json:"payload"`
 }
 
-// read passes every acknowledgement to acked until the socket ends. Like Slack, it silently drops large ones.
+// read passes every acknowledgement to acked until the socket ends. Like Slack, read silently drops large
+// acknowledgements.
 func (k *socket) read(acked func(ack)) {
 	k.conn.SetReadLimit(1 << 20)
 	for {

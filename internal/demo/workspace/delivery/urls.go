@@ -48,7 +48,7 @@ func (u RequestURLs) Validate() error {
 	return errors.Join(errs...)
 }
 
-// of returns the URL of a delivery; empty: none.
+// of returns the URL of a delivery. If the app has no URL for the delivery, of returns an empty text.
 func (u RequestURLs) of(e *envelope) string {
 	switch e.kind {
 	case "events_api":

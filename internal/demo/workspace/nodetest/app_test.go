@@ -136,7 +136,7 @@ func (a *app) see(name string) obj {
 	return a.seeAll(name)[name]
 }
 
-// seeAll waits for several lines, in any order, because requests over HTTP arrive in any order.
+// seeAll waits for several lines. The lines may come in any order, because requests over HTTP arrive in any order.
 func (a *app) seeAll(names ...string) map[string]obj {
 	a.t.Helper()
 	limit, seen := time.After(patience), map[string]obj{}
@@ -186,7 +186,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is like order, but the outcome must be a success; out gets the result.
+// done is like order, but the outcome must be a success. out receives the result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)

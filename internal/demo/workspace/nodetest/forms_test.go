@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// open makes the app open its form for the person, and returns it.
+// open makes the app open its form for the person, and returns the form.
 func (d *harness) open(user string) obj {
 	d.t.Helper()
 	d.says(user, "#support", "hello desk", "")

@@ -115,7 +115,7 @@ func (d *harness) says(user, channel, text, thread string) string {
 	return text1(d.does(user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread}), "ts")
 }
 
-// sees waits until the person sees a message for which wanted returns true, in the channel or thread.
+// sees waits until the person sees a wanted message in the channel or thread. wanted decides which message that is.
 func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
 	d.t.Helper()
 	var found obj
@@ -163,7 +163,7 @@ func texted(text string) func(obj) bool {
 	return func(m obj) bool { return m["text"] == text }
 }
 
-// dig follows keys and indexes into a JSON value.
+// dig returns the part of a JSON value at a path of keys and indexes.
 func dig(v any, keys ...string) any {
 	for _, key := range keys {
 		switch at := v.(type) {
@@ -195,7 +195,7 @@ func same(t *testing.T, v any, keys string, want any) {
 	}
 }
 
-// there fails the test if the value under one of the keys is empty.
+// there fails the test if the value under any of the keys is empty.
 func there(t *testing.T, v any, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

@@ -1,9 +1,10 @@
 // Package page is the workspace's web page for people: HTML, CSS and ES modules, served as they are.
 //
-//   - main.js puts the page together; app.js reads the workspace's state, and events.js says what to read again.
+//   - main.js puts the page together. app.js reads the workspace's state, and events.js tells app.js what to read
+//     again.
 //   - panes are the parts of the page: the strip of people, the sidebar, a channel, a thread, a modal.
-//   - blockkit draws blocks and their elements; mrkdwn.js and markdown.js parse text, without a DOM.
-//   - widgets are elements that several panes use. Only widgets/dom.js makes elements, and it never parses HTML.
+//   - blockkit draws blocks and their elements. The files mrkdwn.js and markdown.js parse text, without a DOM.
+//   - widgets are elements that several panes use. Only widgets/dom.js makes elements. The script never parses HTML.
 package page
 
 import (
@@ -14,8 +15,8 @@ import (
 //go:embed index.html favicon.svg *.js blockkit panes widgets style
 var files embed.FS
 
-// Handler serves the page. Its Content-Security-Policy allows only the page's own scripts: text from bots and people
-// cannot become code.
+// Handler serves the page. The page's Content-Security-Policy allows only the page's own scripts: text from bots and
+// people cannot become code.
 func Handler() http.Handler {
 	server := http.FileServerFS(files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows, and looks for its text on
-// the page. If a new version of slack-go adds a kind, the test fails until there is a sample of that kind.
+// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows. TestEveryBlockIsDrawn looks
+// for the text of each on the page. If a new version of slack-go adds a kind, the test fails until there is a sample of
+// that kind.
 func TestEveryBlockIsDrawn(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	whole := messageSamples()
@@ -59,8 +60,8 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received lists kinds that apps can't send: kinds that only Slack's own messages contain, or that slack-go uses for
-// unknown kinds.
+// received lists kinds that apps can't send. Some kinds are only in Slack's own messages. Other kinds are slack-go's
+// names for unknown kinds.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
@@ -68,7 +69,7 @@ var received = map[string]string{
 	"work_object_mention": "Slack's clients", "workflow_mention": "Slack's clients",
 }
 
-// drawn checks that the last message's block is drawn: completely, or only its text.
+// drawn checks that the last message's block is drawn, either completely or only its text.
 func (b *browser) drawn(s sample, whole bool) {
 	b.Helper()
 	kind := string(s.block.BlockType())
@@ -79,7 +80,7 @@ func (b *browser) drawn(s sample, whole bool) {
 	}
 }
 
-// inputs opens a modal with every kind of input, and an alert, which only modals may have.
+// inputs opens a modal with every kind of input and with an alert. Only modals may have alerts.
 func (b *browser) inputs() {
 	b.Helper()
 	blocks := []slack.Block{slack.NewAlertBlock(plain("Mind the gap"))}
@@ -118,7 +119,7 @@ func themes() []string {
 	return []string{"light", "dark"}
 }
 
-// kinds are the types in the samples.
+// kinds returns the types in the samples.
 type kinds map[string]bool
 
 func (k kinds) add(b *browser, v any) {

@@ -60,8 +60,8 @@ func (b *browser) keys(text string) {
 	}
 }
 
-// press presses a key that the page handles itself. Chromium's own Enter has two events, and the page can stop
-// only the first; a real keyboard's Enter has one.
+// press presses a key that the page handles itself. Chromium's own Enter has two events, and the page can stop only the
+// first event. The Enter of a real keyboard has one event.
 func (b *browser) press(key string) {
 	b.Helper()
 	b.until("the page takes "+key, `!document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true}))`)

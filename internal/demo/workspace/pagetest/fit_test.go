@@ -10,7 +10,7 @@ import (
 )
 
 // cards matches the names of the golden files of cards. decides matches the content of cards that wait for a decision:
-// it looks for their buttons.
+// such cards have certain buttons.
 var (
 	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
@@ -26,8 +26,8 @@ var taller = map[string]string{
 }
 
 // A person who has scrolled to the bottom of a waiting card sees its warnings, its headline and its buttons together,
-// on a laptop and on a phone. On a taller card at least the end of the first warning is visible together with the
-// buttons.
+// on a laptop and on a phone. If a card is taller than the screen, at least the end of the first warning is visible
+// together with the buttons.
 func TestCardsFit(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.become("U0002", "U0BOT")

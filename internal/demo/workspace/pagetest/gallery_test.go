@@ -18,8 +18,8 @@ import (
 )
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace. The workspace must
-// accept it, and the page must draw all of it. COUNTERSIGN_SCREENSHOTS keeps pictures of each. COUNTERSIGN_SURFACES
-// limits the test to the golden files whose names match this regular expression.
+// accept each file, and the page must draw all of the content. COUNTERSIGN_SCREENSHOTS keeps pictures of each file.
+// COUNTERSIGN_SURFACES limits the test to the golden files whose names match this regular expression.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))
@@ -50,7 +50,7 @@ func TestEverySurface(t *testing.T) {
 // dm is the address of the DM of Teo, a Team Lead, with the bot.
 const dm = "#/U0002/U0BOT"
 
-// windows are the window sizes of a laptop and a phone. A phone draws several screen points for each pixel.
+// windows holds the window sizes of a laptop and a phone. A phone draws several screen points for each pixel.
 var windows = []struct {
 	name          string
 	width, height int64
@@ -93,7 +93,7 @@ func surfaces(t *testing.T) []surface {
 	return out
 }
 
-// readSurface reads a golden file; ok is false if Slack does not show such content.
+// readSurface reads a golden file. If Slack does not show such content, ok is false.
 func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -115,8 +115,8 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	return s, true
 }
 
-// shows sends a message to Teo, as the only one in his DM with the bot. It calls look when the message is drawn, and
-// then deletes the message.
+// shows sends a message to Teo, as the only message in his DM with the bot. When the message is drawn, shows calls
+// look, and then deletes the message.
 func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
 	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)

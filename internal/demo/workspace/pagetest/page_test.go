@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 		t.Fatalf("no *.test.js found: %v", err)
 	}
 	for _, file := range files {
-		// This read tells go test that its cached result depends on the file.
+		// Reading the file here tells go test that its cached result depends on the file.
 		if _, err := os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
@@ -72,8 +72,8 @@ func TestNothingIsParsedAsHTML(t *testing.T) {
 // named matches a reference to another file.
 var named = regexp.MustCompile(`(?m)^(?:import|export) .*from '([^']+)';|(?:href|src)="([^"]+)"|url\(([^)]*)\)|@import ([^;]+);`)
 
-// The page works on a machine without a network, because it refers only to its own files. index.html leads to every
-// file, so that there are no unused files.
+// The page works on a machine without a network, because the page refers only to its own files. index.html leads to
+// every file, so there are no unused files.
 func TestThePageIsComplete(t *testing.T) {
 	files, reached := sources(t), map[string]bool{"index.html": true}
 	for next := []string{"index.html"}; len(next) > 0; next = next[1:] {

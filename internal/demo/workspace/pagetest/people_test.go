@@ -11,7 +11,8 @@ const (
 	modal    = "[data-testid=modal][open]"
 )
 
-// A slash command, a form with a person picker and radio buttons, and somebody's quiet time, in a real browser.
+// The test uses a real browser for a slash command, for a form with a person picker and radio buttons, and for
+// somebody's quiet time.
 func TestBrowser(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.quick()

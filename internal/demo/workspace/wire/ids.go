@@ -17,7 +17,7 @@ func NewID(prefix string) string {
 	return prefix + base32.StdEncoding.EncodeToString(raw[:])[:10]
 }
 
-// NewSecret returns an unguessable name, for URLs that need no other key.
+// NewSecret returns an unguessable name, for URLs that work without any other key.
 func NewSecret() string {
 	var raw [16]byte
 	rand.Read(raw[:])
@@ -30,7 +30,7 @@ func NewUUID() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// NewHash returns a view's hash. It is different after every change.
+// NewHash returns a view's hash. The hash is different after every change.
 func NewHash(now time.Time) string {
 	return fmt.Sprintf("%d.%s", now.Unix(), NewSecret()[:8])
 }
@@ -40,7 +40,7 @@ func FormatTS(micros int64) string {
 	return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6)
 }
 
-// ParseTS reads a message's ts as microseconds since the epoch. It returns false if the ts is malformed.
+// ParseTS reads a message's ts as microseconds since the epoch. ParseTS returns false if the ts is malformed.
 func ParseTS(ts string) (int64, bool) {
 	seconds, fraction, found := strings.Cut(ts, ".")
 	if found && len(fraction) > 6 {

@@ -32,7 +32,7 @@ func Decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// Whole returns a decoded JSON number as an int. It returns false if v is not a number, or has a fraction.
+// Whole returns a decoded JSON number as an int. Whole returns false if v is not a number, or has a fraction.
 func Whole(v any) (int, bool) {
 	n, ok := v.(json.Number)
 	if !ok {
