@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -150,7 +151,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newBareHarness(t, t.TempDir()) // a harness without invariants: an event alone leaves a state that no transition produces
 			var counted []string
-			h.Count = func(e workflow.Event) {
+			h.Count = func(_ context.Context, e workflow.Event) {
 				if e.Decision != nil {
 					counted = append(counted, string(e.Decision.Kind))
 				} else {

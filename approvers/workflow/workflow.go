@@ -89,15 +89,18 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, HearTold, Admits,
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, Trace, GrantOwner, HearTold, Admits,
 // Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
-	Count  func(Event)      // called with each event after its commit; nil: events are dropped
-	Now    func() time.Time // nil: time.Now
+	// Count is called with each event after its commit, with the context of the transaction. Nil: events are dropped.
+	Count func(context.Context, Event)
+	Now   func() time.Time // nil: time.Now
+	// Trace returns the id of a turn's trace, for the audit; "" if the turn is not traced. Nil: no turn is traced.
+	Trace func(turn string) string
 	// GrantOwner looks up the giver of a grant in Slack, before a call runs under the grant. The result includes the
 	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
 	// call needs approval.
@@ -199,6 +202,9 @@ func New(c Config) *Workflow {
 	}
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
+	}
+	if c.Trace == nil {
+		c.Trace = func(string) string { return "" }
 	}
 	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
@@ -310,7 +316,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	}
 	w.denials.came(t.denials)
 	w.jobs.Notify(t.wakes, t.news()...)
-	w.tell(t.events)
+	w.tell(ctx, t.events)
 	for _, n := range t.log {
 		w.Log.Log(ctx, n.level, n.text, n.facts...)
 	}

@@ -43,7 +43,11 @@ func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
 	g := &limiterHarness{T: t, log: new(lockedBuffer), began: time.Now(), counts: map[Call]int{}}
 	g.api = New(Options{
 		BotToken: "xoxb-1", Log: slog.New(slog.NewTextHandler(g.log, nil)), HTTP: &http.Client{Transport: g, Timeout: 20 * time.Second}, Unlimited: unlimited,
-		Count: func(c Call) {
+		Count: func(_ context.Context, c Call) {
+			if c.Began.IsZero() || c.Began.After(time.Now()) {
+				t.Errorf("the call of %s began at %s", c.Method, c.Began)
+			}
+			c.Began = time.Time{}
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.counts[c]++

@@ -38,11 +38,12 @@ type metrics struct {
 	callers      *prometheus.CounterVec // requests of other agents
 	webhooks     *prometheus.CounterVec // deliveries to their webhooks
 	retained     retained
+	exemplar     func(turn string) prometheus.Labels // nil labels: the turn is not traced
 }
 
 func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	m := &metrics{
-		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(),
+		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
 			Buckets: []float64{1, audit.QuickApproval.Seconds(), 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 24 * 3600},
@@ -94,33 +95,37 @@ func (m *metrics) watchBuild(b cli.Build) {
 }
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
 }
 
 // count counts one event.
 func (m *metrics) count(e workflow.Event) {
+	inc := func(c prometheus.Counter) { c.(prometheus.ExemplarAdder).AddWithExemplar(1, m.exemplar(e.Turn)) }
+	observe := func(h prometheus.Observer, d time.Duration) {
+		h.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), m.exemplar(e.Turn))
+	}
 	tool := m.tool(e.Tool)
 	switch {
 	case e.Decision != nil:
 		d := *e.Decision
 		if d.By.Login() != "" {
-			m.operator.WithLabelValues(string(d.Kind), tool).Inc()
+			inc(m.operator.WithLabelValues(string(d.Kind), tool))
 		}
 		if d.Took <= 0 {
 			return // the time at which it was shown is not known
 		}
-		m.took.WithLabelValues(string(d.Kind), d.Role, tool).Observe(d.Took.Seconds())
+		observe(m.took.WithLabelValues(string(d.Kind), d.Role, tool), d.Took)
 		if audit.IsQuick(d.Kind, d.Took) {
-			m.quick.WithLabelValues(d.Role, tool).Inc()
+			inc(m.quick.WithLabelValues(d.Role, tool))
 		}
 	case e.Ended != "":
-		m.requests.WithLabelValues(string(e.Ended), tool).Inc()
+		inc(m.requests.WithLabelValues(string(e.Ended), tool))
 	case e.Ran != "":
-		m.runs.WithLabelValues(string(e.Ran), tool).Inc()
+		inc(m.runs.WithLabelValues(string(e.Ran), tool))
 	case e.Answer != nil:
-		m.answers.WithLabelValues("end").Observe(e.Answer.SinceEnd.Seconds())
+		observe(m.answers.WithLabelValues("end"), e.Answer.SinceEnd)
 		if e.Answer.SinceRun > 0 {
-			m.answers.WithLabelValues("run").Observe(e.Answer.SinceRun.Seconds())
+			observe(m.answers.WithLabelValues("run"), e.Answer.SinceRun)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -17,9 +18,11 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot"
+	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/internal/control"
+	"countersign/internal/tracing"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -52,6 +55,7 @@ type setup struct {
 	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
+	tracer                       *tracing.Tracer                       // nil: nothing is traced
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
 }
 
@@ -71,18 +75,29 @@ type parts struct {
 	bot      *bot.Bot
 	agent    *agent.Agent
 	metrics  *metrics
+	traces   traces
 	webhooks *gateway.Webhooks
 	sealer   *audit.Sealer // nil: no sealing
 }
 
 // assemble connects the layers. It makes no network calls.
 func (s setup) assemble() parts {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	t := traces{s.tracer, s.now}
+	s.log = slog.New(s.tracer.Handler(s.log.Handler()))
 	m := newMetrics(s.store, s.tools.Policy)
+	m.exemplar = t.exemplar
 	m.watchBuild(s.build)
 	m.watchReplicas(s.ownReplica())
 	conf := workflow.Config{
-		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now,
-		Admits: agent.Admits,
+		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		Admits: agent.Admits, Trace: s.tracer.ID,
+		Count: func(ctx context.Context, e workflow.Event) {
+			m.count(e)
+			t.happened(ctx, e)
+		},
 	}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
@@ -90,7 +105,11 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version,
+		Count: func(ctx context.Context, c slackapi.Call) {
+			m.countCall(c)
+			t.called(ctx, c)
+		},
 		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
 	})
 	m.watchSlack(s.store, b.Ready)
@@ -112,7 +131,7 @@ func (s setup) assemble() parts {
 		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
 		s.secrets.renewKey = a.RenewKey
 	}
-	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.countWebhook,
 	})
@@ -131,12 +150,13 @@ func (s setup) reread() func(context.Context) bool {
 	return func(ctx context.Context) bool { return s.secrets.look(ctx, true) }
 }
 
-// workers returns the workers of the kinds of timer that the bot and the agent handle.
+// workers returns the workers of all kinds of timer.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
-	return map[store.TimerKind]jobs.Worker{
+	all := p.workflow.Workers()
+	maps.Copy(all, map[store.TimerKind]jobs.Worker{
 		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
@@ -151,7 +171,8 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
-	}
+	})
+	return p.traces.workers(all)
 }
 
 // running is a bot in operation.
