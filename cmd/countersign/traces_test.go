@@ -18,26 +18,28 @@ import (
 
 	"countersign/approvers"
 	"countersign/internal/tracing"
+	"countersign/internal/tracing/tracingtest"
 	"countersign/store"
 )
 
 // tracedBot is a harness whose bots are traced.
 type tracedBot struct {
 	*synctestHarness
-	sent *tracetest.InMemoryExporter
+	sent *tracingtest.Recorder
+	opts tracing.Options
 	mu   sync.Mutex
 	gave []string // traceparent of each request to the model
 }
 
 // newTracer gives the next process a tracer that knows nothing of the earlier ones.
 func (b *tracedBot) newTracer() {
-	t, err := tracing.New(b.ctx, sdk.NewSimpleSpanProcessor(b.sent), tracing.Options{Service: tracing.Service{Version: "1.2.3", Instance: "here"}})
+	t, err := tracing.New(b.ctx, sdk.NewSimpleSpanProcessor(b.sent), b.opts)
 	b.ok(err)
 	b.setup.tracer = t
 }
 
-func inTracedTime(t *testing.T, several bool, fn func(*tracedBot)) {
-	b := &tracedBot{sent: tracetest.NewInMemoryExporter()}
+func inTracedTime(t *testing.T, several bool, o tracing.Options, fn func(*tracedBot)) {
+	b := &tracedBot{sent: tracetest.NewInMemoryExporter(), opts: o}
 	inFakedTime(t, func(h *synctestHarness) {
 		b.synctestHarness = h
 		h.board = boardIf(several)
@@ -97,14 +99,14 @@ func linksTo(s, other tracetest.SpanStub) bool {
 	})
 }
 
-// TestTraceOfAJourney follows one call from the message to the answer. An hour passes between the card and the click, and
+// TestTraceOfAJourney follows one call from the message to the answer. Twenty minutes pass between the card and the click, and
 // meanwhile a new process takes over, or several replicas share the work and one of them is replaced. All spans belong
 // to one trace, which is a tree, and none has a text, an argument or a person.
 func TestTraceOfAJourney(t *testing.T) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {
 		t.Run(strings.TrimSpace("journey"+amongReplicas(several)), func(t *testing.T) {
-			inTracedTime(t, several, func(b *tracedBot) {
+			inTracedTime(t, several, tracing.Options{}, func(b *tracedBot) {
 				b.says("patient zebra")
 				r := b.asked("zebra")
 				b.within(time.Minute, "the card", b.idle)
@@ -114,7 +116,7 @@ func TestTraceOfAJourney(t *testing.T) {
 				}
 				b.newTracer()
 				b.restart()
-				b.pass(3 * time.Hour)
+				b.pass(20 * time.Minute)
 				b.ok(b.approve("teo", "zebra", b.card("zebra")))
 				b.within(time.Minute, "the run", func() bool { return b.ran("zebra") == 1 && b.idle() })
 
@@ -123,10 +125,10 @@ func TestTraceOfAJourney(t *testing.T) {
 				if think := b.named("think"); len(think) != 2 || !under(think[0], root) || !under(propose, think[0]) {
 					t.Errorf("the proposal is not below the first of two model calls")
 				}
-				if took := wait.EndTime.Sub(wait.StartTime); took < time.Hour || !under(wait, propose) || !linksTo(wait, click) {
+				if took := wait.EndTime.Sub(wait.StartTime); took < 20*time.Minute || !under(wait, propose) || !linksTo(wait, click) {
 					t.Errorf("the wait took %s, is below %s, and has the links %v", took, wait.Parent.SpanID(), wait.Links)
 				}
-				if !under(click, propose) || !under(b.span("approve patient"), click) || !click.StartTime.After(propose.StartTime.Add(time.Hour)) {
+				if !under(click, propose) || !under(b.span("approve patient"), click) || !click.StartTime.After(propose.StartTime.Add(20*time.Minute)) {
 					t.Error("the click is not below the proposal, or the decision not below the click")
 				}
 				tool := b.span("execute_tool patient")
@@ -137,7 +139,7 @@ func TestTraceOfAJourney(t *testing.T) {
 					t.Error("the card is not below the proposal")
 				}
 				agent := b.span("invoke_agent support")
-				if !under(agent, root) || attr(agent, tracing.State) != string(approvers.TurnAnswered) || agent.EndTime.Sub(agent.StartTime) < time.Hour {
+				if !under(agent, root) || attr(agent, tracing.State) != string(approvers.TurnAnswered) || agent.EndTime.Sub(agent.StartTime) < 20*time.Minute {
 					t.Errorf("the turn is %v", agent.Attributes)
 				}
 				if len(b.named("show answer")) == 0 || len(b.named("slack chat.postMessage")) == 0 || len(b.named("slack users.info")) == 0 {
@@ -152,6 +154,98 @@ func TestTraceOfAJourney(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTextsInTraces checks that the texts of a conversation are sent only if the operator asks for them, and arguments not
+// even then, because some are masked.
+func TestTextsInTraces(t *testing.T) {
+	t.Parallel()
+	inTracedTime(t, false, tracing.Options{Texts: true}, func(b *tracedBot) {
+		b.says("plain zebra")
+		b.asked("zebra")
+		b.within(time.Minute, "the card", b.idle)
+		b.ok(b.approve("teo", "zebra", b.card("zebra")))
+		b.within(time.Minute, "the answer", func() bool { return len(b.named("show answer")) > 0 && b.idle() })
+		chats := b.chats()
+		if len(chats) != 2 {
+			b.Fatalf("%d model calls", len(chats))
+		}
+		for i, want := range []string{
+			`[{"role":"assistant","parts":[{"type":"tool_call",`, `[{"role":"assistant","parts":[{"type":"text","content":"That is settled: `,
+		} {
+			if in := attr(chats[i], tracing.InputMessages); !strings.Contains(in, "plain zebra") || !strings.Contains(in, `"role":"system"`) {
+				b.Errorf("the input is %s", in)
+			}
+			if out := attr(chats[i], tracing.OutputMessages); !strings.HasPrefix(out, want) {
+				b.Errorf("the output is %s", out)
+			}
+		}
+		if in := attr(chats[1], tracing.InputMessages); !strings.Contains(in, `"type":"tool_call_response"`) || !strings.Contains(in, "counted") {
+			b.Errorf("the input lacks the result: %s", in)
+		}
+		b.isAnonymous(`\"n\"`, `{\\\"n\\\"`)
+	})
+}
+
+// A message that waits for the end of a turn begins the next turn, whose trace tells since when it waited.
+func TestTraceOfAQueuedMessage(t *testing.T) {
+	t.Parallel()
+	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
+		thread := b.says("plain one")
+		r := b.asked("one")
+		b.pass(time.Minute)
+		_, err := b.as("sam").Say(b.ctx, "#support", thread, "@Countersign say two")
+		b.ok(err)
+		b.pass(10 * time.Minute)
+		b.ok(b.approve("teo", "one", b.card("one")))
+		b.within(time.Minute, "both answers", func() bool { return len(b.named("show answer")) == 2 && b.idle() })
+		root := b.span(tracing.SpanQueued)
+		if took := root.EndTime.Sub(root.StartTime); root.Parent.IsValid() || took < 10*time.Minute || took > 12*time.Minute {
+			t.Errorf("the second turn waited %s", took)
+		}
+		first := b.setup.tracer.ID(r.Turn)
+		if root.SpanContext.TraceID().String() == first || len(root.Links) != 1 || root.Links[0].SpanContext.TraceID().String() != first {
+			t.Errorf("the second turn links to %v", root.Links)
+		}
+	})
+}
+
+// A tool that fails, a click without authority, and a request that nobody decides: the spans say so, and nobody's words.
+func TestTraceOfFailures(t *testing.T) {
+	t.Parallel()
+	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
+		b.says("plain zebra")
+		b.asked("zebra")
+		b.within(time.Minute, "the card", b.idle)
+		b.ok(b.approve("ingrid", "zebra", b.card("zebra")))
+		b.within(time.Minute, "the refused click", func() bool { return len(b.named(tracing.SpanClick)) == 1 && b.idle() })
+		if len(b.named("approve plain")) > 0 || len(b.named("execute_tool plain")) > 0 {
+			t.Error("a click without authority decided")
+		}
+		b.pass(40 * time.Minute)
+		b.within(time.Minute, "the end", b.idle)
+		wait, expire := b.span(tracing.SpanWait), b.span("expire")
+		if attr(wait, tracing.State) != string(approvers.Expired) || !linksTo(wait, expire) || !under(expire, b.span("propose plain")) {
+			t.Errorf("the wait is %v", wait.Attributes)
+		}
+		b.model.become(wireRefuses)
+		b.says("say more")
+		b.pass(time.Minute)
+		failed := slices.ContainsFunc(b.chats(), func(s tracetest.SpanStub) bool {
+			return s.Status.Code == codes.Error && attr(s, tracing.ErrorType) == "unavailable" && s.Status.Description == ""
+		})
+		if !failed {
+			t.Errorf("no model call has failed:\n%s", b.tree())
+		}
+		b.isAnonymous("zebra", "U0001", "Sam", "refused", "more")
+		b.model.become(wireWorks)
+		b.within(10*time.Minute, "the answer", b.idle)
+	})
+}
+
+// chats returns the spans of model calls.
+func (b *tracedBot) chats() []tracetest.SpanStub {
+	return slices.DeleteFunc(b.sent.GetSpans(), func(s tracetest.SpanStub) bool { return !strings.HasPrefix(s.Name, tracing.SpanChat+" ") })
 }
 
 // ran returns how often the tool ran for an argument.
@@ -196,7 +290,7 @@ func (b *tracedBot) oneTree(turn string) {
 // modelWasTold checks the spans of model calls, and the header that the model received with each.
 func (b *tracedBot) modelWasTold(tool tracetest.SpanStub) {
 	b.Helper()
-	chats := slices.DeleteFunc(b.sent.GetSpans(), func(s tracetest.SpanStub) bool { return !strings.HasPrefix(s.Name, tracing.SpanChat+" ") })
+	chats := b.chats()
 	if len(chats) != 2 || len(b.gave) != 2 {
 		b.Fatalf("%d model calls have a span, and %d a header", len(chats), len(b.gave))
 	}
