@@ -462,7 +462,7 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("when the time is over, in %s: %v", channel, err)
 			}
 		}
-		if got := g.counts[Call{posting, CallLimited}]; got != 2 {
+		if got := g.counts[Call{Method: posting, Outcome: CallLimited}]; got != 2 {
 			t.Errorf("%d refusals were counted", got)
 		}
 	})

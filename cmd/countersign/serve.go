@@ -62,9 +62,9 @@ func serve(cmd *cobra.Command) error {
 
 // serveWith is serve with its environment.
 func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
-	tracer, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: replicaName()}, time.Now, log)
+	tracer, err := openTraces(ctx, time.Now, log)
 	if err != nil {
-		return cli.Misused("%w", err)
+		return err
 	}
 	defer sendTraces(tracer, log)
 	for _, w := range env.Warnings {
@@ -111,6 +111,15 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	return unlessHung(ctx, db, log, func() error {
 		return serveStore(ctx, env, policies, db, listeners{admin, requests, callers}, tracer, log)
 	})
+}
+
+// openTraces returns the tracer that the environment asks for, or nil.
+func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
+	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: replicaName()}, now, log)
+	if err != nil {
+		return nil, cli.Misused("%w", err)
+	}
+	return t, nil
 }
 
 // sendTraces sends what is left of the traces, at the end.

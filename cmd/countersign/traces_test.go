@@ -83,7 +83,7 @@ func (b *tracedBot) tree() string {
 func attr(s tracetest.SpanStub, name string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == name {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

@@ -234,3 +234,28 @@ func TestIDs(t *testing.T) {
 		t.Errorf("the part is below %s %s, of the kind %s", got.TraceID(), got.SpanID(), spans[1].SpanKind)
 	}
 }
+
+// off is what a traced place of the program does.
+func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
+	ctx, work := t.Begin(ctx, "work", time.Time{})
+	tracing.Belongs(ctx, tracing.Subject{Turn: "turn_1"})
+	ctx, span := tracing.Start(ctx, "part", tracing.Client)
+	tracing.Inject(ctx, header)
+	span.End("")
+	work.End("")
+}
+
+// TestOffCostsNothing checks that traces that are switched off take no memory.
+func TestOffCostsNothing(t *testing.T) {
+	header := tracing.Map{}
+	if n := testing.AllocsPerRun(100, func() { off(t.Context(), nil, header) }); n > 0 {
+		t.Errorf("%.0f allocations", n)
+	}
+}
+
+func BenchmarkOff(b *testing.B) {
+	header := tracing.Map{}
+	for b.Loop() {
+		off(b.Context(), nil, header)
+	}
+}
