@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"strconv"
+	"time"
 
 	openai "github.com/sashabaranov/go-openai"
 
@@ -27,7 +28,7 @@ var causeNames = map[cause]string{
 	causeLong: "context_length", causeSteps: "steps",
 }
 
-// askModel makes one model call, within a span.
+// askModel makes one model call, within a span, and counts it.
 func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q modelRequest, r openai.ChatCompletionRequest, write func(string)) (reply, error) {
 	ctx, span := tracing.Start(ctx, tracing.SpanChat+" "+name, tracing.Client, a.model.endpoint...)
 	span.Set(
@@ -37,23 +38,27 @@ func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q m
 	if span.Texts() {
 		span.Set(tracing.Text(tracing.InputMessages, tracedMessages(r.Messages)))
 	}
+	began := time.Now()
 	out, err := a.model.ask(ctx, r, a.Tools.named, write)
+	call := ModelCall{Agent: b.Agent.Name, Outcome: "answered", Took: time.Since(began)}
+	defer func() { a.Count(call) }()
 	var f *failure
-	switch {
-	case errors.As(err, &f):
-		span.End(causeNames[f.cause])
-		return out, err
-	case err != nil:
-		span.End("interrupted")
+	if errors.As(err, &f) {
+		call.Outcome = causeNames[f.cause]
+	} else if err != nil {
+		call.Outcome = "interrupted"
+	}
+	if err != nil {
+		span.End(call.Outcome)
 		return out, err
 	}
 	said := out.told
-	span.Set(tracing.String(tracing.ResponseModel, said.model), tracing.String(tracing.ResponseID, said.id), tracing.Strings(tracing.FinishReasons, []string{said.finish}))
-	if said.in > 0 {
-		span.Set(tracing.Int(tracing.InputTokens, said.in), tracing.Int(tracing.OutputTokens, said.out))
-	} else { // an estimate of the answer alone, and of what was sent
-		span.Set(tracing.Int(tracing.InputTokens, q.tokens), tracing.Int(tracing.OutputTokens, out.spent(q)-q.tokens), tracing.Bool(tracing.Estimated, true))
+	if call.In, call.Out = said.in, said.out; said.in == 0 { // an estimate
+		call.In, call.Out = q.tokens, out.spent(q)-q.tokens
+		span.Set(tracing.Bool(tracing.Estimated, true))
 	}
+	span.Set(tracing.Int(tracing.InputTokens, call.In), tracing.Int(tracing.OutputTokens, call.Out))
+	span.Set(tracing.String(tracing.ResponseModel, said.model), tracing.String(tracing.ResponseID, said.id), tracing.Strings(tracing.FinishReasons, []string{said.finish}))
 	if span.Texts() {
 		span.Set(tracing.Text(tracing.OutputMessages, encoded([]tracedMessage{answered(out)})))
 	}

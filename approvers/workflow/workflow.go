@@ -89,7 +89,7 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, Trace, GrantOwner, HearTold, Admits,
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner, HearTold, Admits,
 // Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
@@ -99,6 +99,8 @@ type Config struct {
 	// Count is called with each event after its commit, with the context of the transaction. Nil: events are dropped.
 	Count func(context.Context, Event)
 	Now   func() time.Time // nil: time.Now
+	// Wrote is called with the time that each transaction took, from the call until it was committed. Nil: it is dropped.
+	Wrote func(time.Duration)
 	// Trace returns the id of a turn's trace, for the audit; "" if the turn is not traced. Nil: no turn is traced.
 	Trace func(turn string) string
 	// GrantOwner looks up the giver of a grant in Slack, before a call runs under the grant. The result includes the
@@ -203,6 +205,9 @@ func New(c Config) *Workflow {
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
+	if c.Wrote == nil {
+		c.Wrote = func(time.Duration) {}
+	}
 	if c.Trace == nil {
 		c.Trace = func(string) string { return "" }
 	}
@@ -282,6 +287,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 // transactUnder is like transact, but does not check that this process has the policy in force.
 func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // the tx of the closure's last run, which was committed
+	began := time.Now()
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
 			Tx: s, w: w, now: w.now(), policy: w.Policy(),
@@ -306,6 +312,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	w.Wrote(time.Since(began))
 	if t.pausesAll {
 		w.running.interruptAll()
 	}

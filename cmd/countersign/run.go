@@ -93,7 +93,7 @@ func (s setup) assemble() parts {
 	m.watchReplicas(s.ownReplica())
 	conf := workflow.Config{
 		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Now: s.now,
-		Admits: agent.Admits, Trace: s.tracer.ID,
+		Admits: agent.Admits, Trace: s.tracer.ID, Wrote: func(took time.Duration) { m.wrote.Observe(took.Seconds()) },
 		Count: func(ctx context.Context, e workflow.Event) {
 			m.count(e)
 			t.happened(ctx, e)
@@ -115,6 +115,8 @@ func (s setup) assemble() parts {
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
 	m.watchFeedback(wf, s.log)
+	m.watchWaiting(wf, s.store, s.log)
+	m.watchSize(s.store, s.log)
 	m.watchDisk(wf)
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
@@ -123,7 +125,7 @@ func (s setup) assemble() parts {
 	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
-		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
+		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.countModel, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
