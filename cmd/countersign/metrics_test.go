@@ -200,11 +200,11 @@ func allMetrics(t *testing.T) *metrics {
 	m.countCaller("ci", "read", http.StatusOK)
 	m.countWebhook("ci", "delivered")
 	m.watchGateway(func() int { return 0 })
-	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
+	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Role: "team-lead", Took: 1}})
 	m.count(workflow.Event{Ended: approvers.Expired})
 	m.count(workflow.Event{Ran: approvers.ExecutionFailed})
 	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
-	m.count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{}})
+	m.count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}})
 	m.countModel(agent.ModelCall{Agent: "support", Outcome: "answered"})
 	return m
 }

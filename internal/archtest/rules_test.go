@@ -71,7 +71,7 @@ var edges = []struct {
 	{module: "cel.dev/cel-go", at: "config/condition"},
 	{module: "github.com/google/cel-go", at: "config/condition"},
 	{module: "github.com/spf13/cobra", at: "cmd"},
-	{module: "github.com/prometheus", at: "cmd"},
+	{module: "github.com/prometheus", at: "cmd", also: "internal/alerts"},
 	{module: "go.opentelemetry.io", at: "internal/tracing", tests: []string{"agent", "cmd"}},
 	{module: "github.com/go-logr", at: "internal/tracing"}, // the SDK's logger
 	{module: "google.golang.org/grpc", at: "internal/tracing"},
