@@ -14,6 +14,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -300,7 +301,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
-	for round := range 20 {
+	for round := range testkit.Scale(20) {
 		inRun(t, []agent.Tool{booking(form)}, func(b *synctestHarness) {
 			thread := b.says("run book")
 			q, m := b.elicited(thread)

@@ -37,7 +37,8 @@ type worker struct {
 const (
 	rowGroups  = 16 // chains, conversations and other groups of a worker
 	rowsOfEach = 9  // initial rows of a group
-	rowLoads   = 30 // transactions of a worker
+	rowLoads   = 15 // transactions of a worker
+	mostGroups = 3  // groups from which a step deletes
 )
 
 // group returns the name of one of a worker's groups of rows. The groups of different workers are interleaved.
@@ -155,7 +156,8 @@ func ignoreConflict(err error) error {
 
 // step draws an operation that writes, and usually deletes.
 func (w *worker) step() step {
-	one, other := w.random.IntN(rowGroups), w.random.IntN(rowGroups)
+	one := w.random.IntN(rowGroups)
+	last := min(one+w.random.IntN(mostGroups), rowGroups-1)
 	place, n := w.group(one), w.random.IntN(rowsOfEach)
 	switch w.random.IntN(9) {
 	case 0:
@@ -165,9 +167,9 @@ func (w *worker) step() step {
 	case 2:
 		return w.ask(place, n)
 	case 3, 4:
-		return step{fmt.Sprintf("prune %s to %s", place, w.group(other)), func(tx store.Tx) (any, error) {
+		return step{fmt.Sprintf("prune %s to %s", place, w.group(last)), func(tx store.Tx) (any, error) {
 			sum := 0
-			for g := min(one, other); g <= max(one, other); g++ {
+			for g := one; g <= last; g++ {
 				n, err := tx.PruneChain(w.group(g))
 				if sum += n; err != nil {
 					return sum, err
@@ -176,8 +178,8 @@ func (w *worker) step() step {
 			return sum, nil
 		}}
 	case 5, 6:
-		return step{fmt.Sprintf("erase the conversations of %s to %s", place, w.group(other)), func(tx store.Tx) (any, error) {
-			for g := min(one, other); g <= max(one, other); g++ {
+		return step{fmt.Sprintf("erase the conversations of %s to %s", place, w.group(last)), func(tx store.Tx) (any, error) {
+			for g := one; g <= last; g++ {
 				for i := range 3 {
 					if done, err := tx.EraseConversation(fmt.Sprintf("%s conversation %d", w.group(g), i), noLimit); err != nil || !done {
 						return done, err

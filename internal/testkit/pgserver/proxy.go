@@ -16,8 +16,9 @@ import (
 
 // Proxy stands between a client and a server. It counts round trips, cuts connections, and disturbs the network.
 type Proxy struct {
-	Trips  atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
-	Deafen atomic.Bool  // notifications (NOTIFY) are lost
+	Accepted atomic.Int64 // number of connections of clients
+	Trips    atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
+	Deafen   atomic.Bool  // notifications (NOTIFY) are lost
 
 	listener net.Listener
 	direct   *url.URL // of the server
@@ -175,6 +176,7 @@ func (p *Proxy) hang() {
 
 // carry carries one connection.
 func (p *Proxy) carry(client net.Conn) {
+	p.Accepted.Add(1)
 	p.keep(client)
 	defer p.drop(client)
 	first, err := readMessage(client, false)
