@@ -219,6 +219,15 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestSize checks that the bot's role may read the size of the database.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	if n, err := open(t, asBot(name)).Size(t.Context()); err != nil || n < 1<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
 // A commit is durable when it is answered, even if the server's default is not to wait for that.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
