@@ -131,7 +131,10 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 	}
 	defer conn.Release()
 	err = conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&bytes)
-	return bytes, s.config.sentence(err)
+	if err != nil {
+		return 0, s.config.sentence(err)
+	}
+	return bytes, nil
 }
 
 // outcome is the result of one run of a closure.
