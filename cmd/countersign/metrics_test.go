@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -364,4 +365,36 @@ func TestMetricsOfTheEndOfARequest(t *testing.T) {
 		`countersign_request_wait_seconds_sum{risk="high",state="approved"} 60`,
 		`countersign_run_start_seconds_count 1`, `countersign_run_start_seconds_sum 60`,
 	)
+}
+
+// BenchmarkScrape measures one request to /metrics while 3,000 requests wait.
+func BenchmarkScrape(b *testing.B) {
+	db, err := openStore(filepath.Join(b.TempDir(), "countersign.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	plan := approvers.Plan{Risk: approvers.High, Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}}
+	err = db.Update(b.Context(), func(tx store.Tx) error {
+		for i := range 3000 {
+			now := time.Now().UTC().Truncate(time.Microsecond)
+			r := approvers.Request{
+				ID: fmt.Sprintf("req_%d", i), State: approvers.Pending, Tool: "issue_refund", Args: []byte(`{"text":"` + strings.Repeat("x", 500) + `"}`), Plan: plan, CreatedAt: now, StageAt: now,
+			}
+			if err := errors.Join(tx.PutRequest(r), tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: now})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := newMetrics(db, metricsPolicy)
+	m.watchWaiting(workflow.New(workflow.Config{Store: db, Policy: metricsPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), db, slog.New(slog.DiscardHandler))
+	for b.Loop() {
+		if _, err := m.registry.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
