@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"time"
@@ -152,13 +151,12 @@ func (s setup) reread() func(context.Context) bool {
 	return func(ctx context.Context) bool { return s.secrets.look(ctx, true) }
 }
 
-// workers returns the workers of all kinds of timer.
+// workers returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
-	all := p.workflow.Workers()
-	maps.Copy(all, map[store.TimerKind]jobs.Worker{
+	return map[store.TimerKind]jobs.Worker{
 		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
@@ -173,8 +171,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
-	})
-	return p.traces.workers(all)
+	}
 }
 
 // running is a bot in operation.
@@ -240,7 +237,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		return p.bot.Run(ctx)
 	})
-	g.Go(func() error { return p.workflow.Work(ctx, p.workers()) })
+	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })

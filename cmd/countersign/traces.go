@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"time"
 
@@ -31,11 +32,15 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// workers returns the workers with handlers that run within a span.
-func (t traces) workers(all map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
+// traced adds the workflow's workers to those of the bot and the agent, with handlers that run within a span. Without a
+// tracer it adds none.
+func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
+	t := p.traces
 	if t.tracer == nil {
-		return all
+		return more
 	}
+	all := p.workflow.Workers()
+	maps.Copy(all, more)
 	for kind, name := range tracedTimers {
 		w, ok := all[kind]
 		if !ok {
