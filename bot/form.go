@@ -397,7 +397,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 	case render.ActArguments:
 		return render.DetailsForm(s, f, who)
 	case render.ActModify:
-		tool, ok := b.Tools.Tool(r.Tool)
+		tool, ok := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 		if !ok {
 			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}

@@ -84,7 +84,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 // examineEdit validates changed arguments. If their effect is not the one that the pressed button named, the form is
 // shown again with a button that names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
-	tool, _ := b.Tools.Tool(r.Tool)
+	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
 		faults = map[string]string{render.FieldTyped: "This must be exactly " + render.Visible(r.Tool) + ", or empty."}
@@ -211,7 +211,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 		c.Args, c.Digest = r.Args, s.ShownRequest().Digest
 		return b.decide(ctx, w, s, c)
 	}
-	tool, _ := b.Tools.Tool(r.Tool)
+	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {

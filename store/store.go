@@ -46,6 +46,8 @@ type Reader interface {
 	// RequestsOf lists the requests that a person made, decided or closed, newest first, before the cursor (zero
 	// value: from the newest).
 	RequestsOf(who approvers.PersonID, before RequestCursor, limit int) ([]approvers.Request, error)
+	// Requests lists a conversation's requests, by id.
+	Requests(conversation string) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
 	// Executions lists a conversation's executions by id, including those that an edit replaced.
 	Executions(conversation string) ([]approvers.Execution, error)

@@ -153,7 +153,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 // Mend closes the damaged record that an error of a read is about. It returns true if another read is worth it.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
-	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, mostDamaged)
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
 }
 
 // Propose stores a client's call and decides whether it may run, waits for people, or is refused. A repetition with the
@@ -307,20 +307,28 @@ func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	return tool, args, nil
 }
 
+// ToolOf finds the tool of a call by its name and the hash of its definition. It may be one that only its caller knows.
+func ToolOf(tools Tools, name, hash string) (Tool, bool) {
+	tool, ok := tools.Tool(name)
+	return orUndeclared(tool, ok, name, hash)
+}
+
+func orUndeclared(tool Tool, ok bool, name, hash string) (Tool, bool) {
+	if !ok && hash == approvers.UndeclaredHash(name) {
+		return undeclared(name), true
+	}
+	return tool, ok
+}
+
 // undeclared stands for a tool that only its caller knows.
 func undeclared(name string) Tool {
 	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
 }
 
-// toolOf finds the tool of a call, which may be one that only its caller knows.
+// toolOf does what ToolOf does, with the tools of the transaction.
 func (t *tx) toolOf(name, hash string) (Tool, bool) {
-	if tool, ok := t.tool(name); ok {
-		return tool, true
-	}
-	if hash == approvers.UndeclaredHash(name) {
-		return undeclared(name), true
-	}
-	return Tool{}, false
+	tool, ok := t.tool(name)
+	return orUndeclared(tool, ok, name, hash)
 }
 
 // rejected returns the client's last request for the identical call, if it was rejected so recently that the rejection

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
@@ -22,8 +23,12 @@ import (
 // whyDamaged is the reason for people, the model and the history.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged limits how many damaged records are closed, one after the other, for one transaction.
-const mostDamaged = 16
+// mostDamaged limits how many times damaged records are closed for one transaction, and mostTogether how many are closed
+// at once.
+const (
+	mostDamaged  = 16
+	mostTogether = 64
+)
 
 // update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
 // update closes that record first.
@@ -46,7 +51,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
-		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, mostDamaged) {
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage) {
 			break
 		}
 		err = transact(ctx, what, fn)
@@ -54,19 +59,19 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the subject of a damaged record. If it returns true, the failed work can be tried again.
-func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool {
-	if most == 0 || x.Bucket != "messages" && x.ID == "" {
+// closeDamaged closes the subject of a damaged record. Damaged records that must be read for that are closed in the same
+// transaction, because two of them may name each other. If closeDamaged returns true, the failed work can be tried again.
+func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
+	if x.ID == "" {
 		return false
 	}
-	fn := func(t *tx) error {
-		_, err := t.damage.closeDamaged(x)
-		return err
-	}
-	for {
-		err := w.transactUnder(ctx, "close what is damaged", fn) // the damaged record may be the policy in force
+	for all := []store.Damage{x}; ; {
+		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all) }) // the damaged record may be the policy in force
 		var other *store.DamagedError
-		if errors.As(err, &other) && (other.Bucket != x.Bucket || other.ID != x.ID || other.Key != x.Key) && w.closeDamaged(ctx, other.Damage, most-1) {
+		if errors.As(err, &other) && other.ID != "" && len(all) < mostTogether && !slices.ContainsFunc(all, func(d store.Damage) bool {
+			return d.Bucket == other.Bucket && d.ID == other.ID && d.Key == other.Key
+		}) {
+			all = append(all, other.Damage)
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
@@ -76,56 +81,93 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, most int) bool 
 	}
 }
 
-// closeDamaged closes the subject of one record, and records that in the audit.
-func (t damageTx) closeDamaged(x store.Damage) (done bool, err error) {
-	switch x.Bucket {
-	case "messages":
+// closingOrder lists the kinds of records that are rebuilt. Each kind is rebuilt from the kinds before it.
+var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
+
+// closeAll closes the subjects of damaged records. First it sets all of them aside, then it rebuilds them, and then it
+// ends what the rebuilt records describe.
+func (t damageTx) closeAll(all []store.Damage) error {
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Damage) int {
+		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
+	})
+	type damaged struct {
+		store.Damage
+		of []string // the ids of its owners
+	}
+	var aside []damaged
+	for _, x := range all {
+		of, done, err := t.moveAside(x)
+		if err != nil {
+			return err
+		}
+		if done {
+			aside = append(aside, damaged{x, of})
+		}
+	}
+	var ends []func() error
+	for _, x := range aside {
+		end, err := t.rebuild(x.Damage, x.of)
+		if err != nil {
+			return err
+		}
+		if end != nil {
+			ends = append(ends, end)
+		}
+		t.note(slog.LevelError, "a stored record was damaged; it was set aside, and what it belongs to was closed", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
+		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil); err != nil {
+			return err
+		}
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveAside sets a record aside if it is damaged. of has the ids of its owners.
+func (t damageTx) moveAside(x store.Damage) (of []string, done bool, err error) {
+	switch {
+	case x.Bucket == "messages":
 		done, err = t.replaceMessage(x)
-	case "requests":
-		done, err = t.closeRequest(x.ID)
-	case "executions":
-		done, err = t.closeRun(x.ID)
-	case "calls":
-		done, err = t.closeCall(x.ID)
-	case "turns":
-		done, err = t.closeTurn(x.ID)
-	case "conversations":
-		done, err = t.closeConversation(x.ID)
-	case "inbox":
-		if done, err = t.aside(x); done {
-			err = t.ClearTimer(store.TimerInbox, x.ID)
-		}
-	case "settings":
-		if x.ID != store.SettingPause { // settings.ReadPause handles a damaged pause
-			done, err = t.aside(x)
-		}
-	default: // without a record, a grant does not apply, a Slack message is not the bot's, and an absence is over
-		done, err = t.aside(x)
+		return nil, done, err
+	case x.Bucket == "settings" && x.ID == store.SettingPause: // settings.ReadPause handles a damaged pause
+		return nil, false, nil
 	}
-	if !done || err != nil {
-		return false, err
-	}
-	t.note(slog.LevelError, "a stored record was damaged; it was set aside, and what it belongs to was closed", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
-	return true, t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil)
+	return t.setAside(x.Bucket, x.ID)
 }
 
-// moveAside sets a record aside if it is damaged.
-func (t damageTx) moveAside(bucket, id string) error {
-	_, _, err := t.setAsideOf(bucket, id)
-	return err
-}
-
-func (t damageTx) aside(x store.Damage) (bool, error) {
-	_, done, err := t.setAsideOf(x.Bucket, x.ID)
-	return done, err
-}
-
-func (t damageTx) setAsideOf(bucket, id string) (of []string, done bool, err error) {
+func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error) {
 	s, ok := t.Tx.(store.SetAside)
 	if !ok {
 		return nil, false, nil
 	}
 	return s.SetAside(bucket, id)
+}
+
+// rebuild replaces a record that was set aside. end, which may be nil, ends what the record describes; it is called
+// when all damaged records are rebuilt.
+func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
+	owner := ""
+	if len(of) > 0 {
+		owner = of[0]
+	}
+	switch x.Bucket {
+	case "requests":
+		return t.rebuildRequest(x.ID, owner)
+	case "executions":
+		return t.rebuildRun(x.ID, owner)
+	case "calls":
+		return t.rebuildCall(x.ID, owner)
+	case "turns":
+		return t.rebuildTurn(x.ID, owner)
+	case "conversations":
+		return t.rebuildConversation(x.ID, owner)
+	case "inbox":
+		return nil, t.ClearTimer(store.TimerInbox, x.ID)
+	}
+	return nil, nil // without a record, a grant does not apply, a Slack message is not the bot's, and an absence is over
 }
 
 // replaceMessage replaces a damaged message with an empty message, which is left out of prompts.
@@ -148,48 +190,56 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// closeRequest replaces a damaged request with a voided one. If its run had begun, the run continues independently of
-// the request.
-func (t damageTx) closeRequest(id string) (bool, error) {
-	of, done, err := t.setAsideOf("requests", id)
-	if !done || err != nil {
-		return false, err
-	}
+// rebuildRequest replaces a damaged request with one that is voided. If its run had begun, the run continues
+// independently of the request.
+func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
-	conversation := facts["conversation"]
-	if conversation == "" && len(of) > 0 {
-		conversation = of[0]
-	}
-	call, err := t.callOf(facts["call"], conversation, id)
+	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return true, nil // nothing waits for it
+		return nil, nil // nothing waits for it
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	r, err := t.remake(id, call, facts)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	began := slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditExecuting })
+	e, err := t.Execution(r.Execution)
+	if store.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun // records of the history may be lost, too
 	if began || call.Outcome != "" {
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
 		if !began {
 			r.State = approvers.Voided
 		}
-		if err := t.PutRequest(r); err != nil {
-			return false, err
+	}
+	return func() error {
+		r, err := t.Request(id)
+		if err != nil {
+			return err
 		}
-		return true, errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
-	}
+		if r.State.Open() {
+			return t.voidRequest(r)
+		}
+		return errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
+	}, t.PutRequest(r)
+}
+
+// voidRequest voids an open request, and thereby ends its call.
+func (t damageTx) voidRequest(r approvers.Request) error {
 	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
-		return false, err
+		return err
 	}
-	r, events, denied := r.Void(t.deciding(), whyDamaged)
+	closed, events, denied := r.Void(t.deciding(), whyDamaged)
 	if denied != nil {
-		return false, denied // can't happen: Void denies only closed requests
+		return denied // can't happen: Void denies only closed requests
 	}
-	return true, t.apply(r, events)
+	closed.Damaged = true
+	return t.apply(closed, events)
 }
 
 // callOf finds a request's call by the id in the request's history or, if there is none, among the calls of the
@@ -263,19 +313,15 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// closeRun replaces a damaged execution with an ended one. If the history records the start of a run but not its end,
+// rebuildRun replaces a damaged execution with an ended one. If the history records the start of a run but not its end,
 // the outcome is unknown and people are asked.
-func (t damageTx) closeRun(id string) (bool, error) {
-	of, done, err := t.setAsideOf("executions", id)
-	if !done || err != nil {
-		return false, err
-	}
-	call, found, err := t.callThat(of, func(c store.Call) bool { return c.Execution == id })
+func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
+	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if !found {
-		return true, t.ClearTimer(store.TimerRun, id) // the execution was replaced by an edit, or its call is unknown
+		return nil, t.ClearTimer(store.TimerRun, id) // the execution was replaced by an edit, or its call is unknown
 	}
 	chain := call.Request
 	if chain == "" {
@@ -287,18 +333,35 @@ func (t damageTx) closeRun(id string) (bool, error) {
 		Asker: approvers.PersonID(facts["asker"]), Tool: call.Tool, ToolHash: facts["tool_hash"], Effect: approvers.Unprotected,
 		Args: json.RawMessage(call.Args), CreatedAt: call.CreatedAt, Caller: facts["runs"],
 	}
-	var r *approvers.Request
-	if call.Request != "" {
-		if r, err = t.requestOf(call); err != nil {
-			return false, err
-		}
-		if r != nil {
-			e.Args, e.ToolHash, e.Effect = r.Args, r.ToolHash, r.Effect
-		}
+	r, err := t.requestOf(call)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		e.Args, e.ToolHash, e.Effect = r.Args, r.ToolHash, r.Effect
 	}
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
-	for _, a := range all {
-		if a.Facts["execution"] != id {
+	e = t.recorded(e, all)
+	return func() error {
+		e, err := t.Execution(id)
+		if err != nil {
+			return err
+		}
+		if e.State == approvers.ExecutionExecuting {
+			return t.runs.markUnknown(e, approvers.LossUnclear)
+		}
+		call, err := t.Call(e.Call)
+		if err != nil {
+			return err
+		}
+		return t.endRun(e, call)
+	}, t.PutExecution(e)
+}
+
+// recorded returns an execution with the state that its history records.
+func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord) approvers.Execution {
+	for _, a := range chain {
+		if a.Facts["execution"] != e.ID {
 			continue
 		}
 		switch a.Kind {
@@ -308,23 +371,16 @@ func (t damageTx) closeRun(id string) (bool, error) {
 			e.State, e.FinishedAt = approvers.ExecutionUnknown, a.At
 		case approvers.AuditExecuted:
 			e.State, e.FinishedAt = approvers.ExecutionState(a.Facts["state"]), a.At
-			if p, err := t.AuditPayload(chain, a.Seq); err == nil {
+			if p, err := t.AuditPayload(e.Chain(), a.Seq); err == nil {
 				e.Result = string(p.Body)
 			}
 		}
 	}
-	if e.State == approvers.ExecutionExecuting {
-		if err := t.PutExecution(e); err != nil {
-			return false, err
-		}
-		e.Version++
-		return true, t.runs.markUnknown(e, approvers.LossUnclear)
-	}
-	return true, t.endRun(e, r, call)
+	return e
 }
 
 // endRun writes an execution that will not run any more.
-func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store.Call) error {
+func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
 	}
@@ -334,13 +390,12 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	if err := errors.Join(t.ClearTimer(store.TimerRun, e.ID), t.runs.clearOutcome(e)); err != nil {
 		return err
 	}
+	r, err := t.requestOf(call)
+	if err != nil {
+		return err
+	}
 	if r != nil && r.State.Open() {
-		closed, events, denied := r.Void(t.deciding(), whyDamaged)
-		if denied != nil {
-			return denied // can't happen: Void denies only closed requests
-		}
-		closed.Damaged = true
-		return t.apply(closed, events)
+		return t.voidRequest(*r)
 	}
 	if call.Outcome == "" && e.State == approvers.ExecutionFailed && e.Unrun {
 		return t.proposals.voidCall(call, e, whyDamaged)
@@ -348,8 +403,11 @@ func (t damageTx) endRun(e approvers.Execution, r *approvers.Request, call store
 	return t.runs.changedStep(e)
 }
 
-// requestOf returns the request of a call, or nil if the request was lost and nothing is known about it.
+// requestOf returns the request of a call. It returns nil if there is none, or if nothing is known about it.
 func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
+	if c.Request == "" {
+		return nil, nil
+	}
 	r, err := t.Request(c.Request)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -357,34 +415,28 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	return &r, err
 }
 
-// callThat finds the first call in the given conversations for which is returns true.
-func (t damageTx) callThat(conversations []string, is func(store.Call) bool) (store.Call, bool, error) {
-	for _, id := range conversations {
-		calls, err := callsIn(t, id)
-		if err != nil {
-			return store.Call{}, false, err
-		}
-		if i := slices.IndexFunc(calls, is); i >= 0 {
-			return calls[i], true, nil
-		}
+// callThat finds the first call in a conversation for which is returns true.
+func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
+	calls, err := callsIn(t, conversation)
+	if err != nil {
+		return store.Call{}, false, err
+	}
+	if i := slices.IndexFunc(calls, is); i >= 0 {
+		return calls[i], true, nil
 	}
 	return store.Call{}, false, nil
 }
 
-// closeCall replaces a damaged call with one that has a result. It also closes the call's request and, if the run has
-// not begun, the execution.
-func (t damageTx) closeCall(id string) (bool, error) {
-	of, done, err := t.setAsideOf("calls", id)
-	if !done || err != nil || len(of) == 0 {
-		return done, err
-	}
-	turn, err := t.Turn(of[0])
+// rebuildCall replaces a damaged call with one that has a result. That also closes the call's request and, if the run
+// has not begun, the execution.
+func (t damageTx) rebuildCall(id, of string) (func() error, error) {
+	turn, err := t.Turn(of)
 	if err != nil {
-		return false, err
+		return nil, store.IgnoreNotFound(err)
 	}
 	beside, err := t.Calls(turn.ID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	call := store.Call{ID: id, Conversation: turn.Conversation, Turn: turn.ID, Step: turn.Step, ModelID: id, Tool: "unknown", Args: "{}", CreatedAt: t.now}
 	for _, c := range beside {
@@ -392,36 +444,51 @@ func (t damageTx) closeCall(id string) (bool, error) {
 			call.Index = max(call.Index, c.Index+1)
 		}
 	}
-	runs, err := t.Executions(turn.Conversation)
+	requests, err := t.Requests(turn.Conversation)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	var e *approvers.Execution
-	for _, x := range runs {
-		if x.Call == id && (e == nil || x.CreatedAt.After(e.CreatedAt)) {
-			e = &x
-			call.Tool, call.Args, call.Execution, call.Request, call.CreatedAt = x.Tool, string(x.Args), x.ID, x.Request, x.CreatedAt
+	for _, r := range requests {
+		if r.Call == id {
+			call.Tool, call.Args, call.Execution, call.Request, call.CreatedAt = r.Tool, string(r.Args), r.Execution, r.ID, r.CreatedAt
 		}
 	}
-	if err := t.PutCall(call); err != nil {
-		return false, err
-	}
-	call.Version++
-	if e == nil {
-		res := approvers.NewResult(approvers.OutcomeVoided, call.Tool, whyDamaged, "")
-		return true, t.turns.giveResult(call, approvers.OutcomeVoided, res.Text())
-	}
-	if e.State != approvers.ExecutionNone {
-		return true, t.returnKnown(*e)
-	}
-	if call.Request == "" {
-		return true, t.endRun(*e, nil, call)
-	}
-	r, err := t.requestOf(call)
+	runs, err := t.Executions(turn.Conversation)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, t.endRun(*e, r, call)
+	var newest time.Time
+	for _, e := range runs {
+		if e.Call == id && (newest.IsZero() || e.CreatedAt.After(newest)) {
+			newest = e.CreatedAt
+			call.Tool, call.Args, call.Execution, call.Request, call.CreatedAt = e.Tool, string(e.Args), e.ID, e.Request, e.CreatedAt
+		}
+	}
+	return func() error {
+		call, err := t.Call(id)
+		if err != nil {
+			return err
+		}
+		return t.closeCall(call)
+	}, t.PutCall(call)
+}
+
+// closeCall closes a call that has no result. It leaves a run that has begun, which ends by itself.
+func (t damageTx) closeCall(c store.Call) error {
+	if c.Outcome != "" {
+		return nil
+	}
+	e, err := t.Execution(c.Execution)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
+		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())
+	case err != nil:
+		return err
+	case e.State != approvers.ExecutionNone:
+		return t.returnKnown(e)
+	}
+	return t.endRun(e, c)
 }
 
 // returnKnown gives a rebuilt call the result of its finished run.
@@ -433,19 +500,15 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
-// closeTurn replaces a damaged turn with a stopped one, and closes its open calls.
-func (t damageTx) closeTurn(id string) (bool, error) {
-	of, done, err := t.setAsideOf("turns", id)
-	if !done || err != nil || len(of) == 0 {
-		return done, err
-	}
-	conv, err := t.Conversation(of[0])
+// rebuildTurn replaces a damaged turn with a stopped one, and closes its open calls.
+func (t damageTx) rebuildTurn(id, of string) (func() error, error) {
+	conv, err := t.Conversation(of)
 	if err != nil {
-		return false, err
+		return nil, store.IgnoreNotFound(err)
 	}
 	calls, err := t.Calls(id)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	turn := approvers.Turn{ID: id, Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnWaiting, CreatedAt: t.now}
 	for _, c := range calls {
@@ -455,8 +518,14 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 	if conv.Turn != id {
 		turn.State, turn.EndedAt, turn.Problem = approvers.TurnStopped, t.now, turn.Stopping
 	}
-	if err := t.PutTurn(turn); err != nil {
-		return false, err
+	return func() error { return t.stopTurn(id) }, t.PutTurn(turn)
+}
+
+// stopTurn closes the open calls of a turn. The result of the last call stops the turn.
+func (t damageTx) stopTurn(id string) error {
+	calls, err := t.Calls(id)
+	if err != nil {
+		return err
 	}
 	open := 0
 	for _, c := range calls {
@@ -464,57 +533,34 @@ func (t damageTx) closeTurn(id string) (bool, error) {
 			continue
 		}
 		open++
-		if err := t.closeOpenCall(c); err != nil {
-			return false, err
+		if err := t.closeCall(c); err != nil {
+			return err
 		}
 	}
-	if open > 0 || conv.Turn != id {
-		return true, nil // the last result stops the turn
+	turn, err := t.Turn(id)
+	if err != nil || open > 0 || turn.Ended() {
+		return err
 	}
-	turn.Version++
-	return true, t.turns.stop(turn, conv, turn.Stopping, false)
-}
-
-// closeOpenCall closes an open call whose turn can't continue. It leaves a run that has begun, which ends by itself.
-func (t damageTx) closeOpenCall(c store.Call) error {
-	if c.Execution == "" {
-		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
-		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())
-	}
-	e, err := t.Execution(c.Execution)
+	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
 		return err
 	}
-	if e.State != approvers.ExecutionNone {
-		return nil
-	}
-	if c.Request == "" {
-		return t.endRun(e, nil, c)
-	}
-	r, err := t.requestOf(c)
-	if err != nil {
-		return err
-	}
-	return t.endRun(e, r, c)
+	return t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// closeConversation replaces a damaged conversation with one that is rebuilt from its address and its current turn.
-func (t damageTx) closeConversation(id string) (bool, error) {
-	of, done, err := t.setAsideOf("conversations", id)
-	if !done || err != nil || len(of) == 0 {
-		return done, err
-	}
+// rebuildConversation replaces a damaged conversation with one that is rebuilt from its address and its current turn.
+func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if ofCaller(id) {
-		return true, t.remakeCallersConversation(id, of[0])
+		return t.rebuildCallersConversation(id, place)
 	}
-	place := strings.SplitN(of[0], "/", 3)
-	if len(place) < 3 {
-		return true, nil
+	parts := strings.SplitN(place, "/", 3)
+	if len(parts) < 3 {
+		return nil, nil
 	}
-	conv := store.Conversation{ID: id, Place: of[0], Team: place[0], Channel: place[1], Thread: place[2], DM: strings.HasPrefix(place[1], "D"), CreatedAt: t.now, LastAt: t.now}
+	conv := store.Conversation{ID: id, Place: place, Team: parts[0], Channel: parts[1], Thread: parts[2], DM: strings.HasPrefix(parts[1], "D"), CreatedAt: t.now, LastAt: t.now}
 	messages, err := t.Messages(id, 0)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, m := range messages {
 		conv.Messages = max(conv.Messages, m.Seq)
@@ -523,62 +569,73 @@ func (t damageTx) closeConversation(id string) (bool, error) {
 		}
 		turn, err := t.Turn(m.Turn)
 		if store.IgnoreNotFound(err) != nil {
-			return false, err
+			return nil, err
 		}
 		conv.Agent = turn.Agent
 		if err == nil && !turn.Ended() {
 			conv.Turn = turn.ID
 		}
 	}
-	return true, t.PutConversation(conv)
+	return nil, t.PutConversation(conv)
 }
 
-// remakeCallersConversation replaces the damaged conversation of a caller's request with one that is rebuilt from the
-// run and the history. If the conversation has no run, its key stands for nothing any more.
-func (t damageTx) remakeCallersConversation(id, place string) error {
+// rebuildCallersConversation replaces the damaged conversation of a caller's request with one that is rebuilt from the
+// run, the request and the history. If the conversation has neither, its key stands for nothing any more.
+func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
 	runs, err := t.Executions(id)
-	if err != nil || len(runs) == 0 {
-		return err
-	}
-	e := slices.MaxFunc(runs, func(a, b approvers.Execution) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	call, err := t.Call(e.Call)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	requests, err := t.Requests(id)
+	if err != nil || len(runs) == 0 && len(requests) == 0 {
+		return nil, err
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerPlace), "/")
 	client, _ := t.policy.Client(name)
 	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
-	if e.Caller != "" {
-		caller.Mode = approvers.DecideMode
-	}
-	facts, _ := t.proposedFacts(e.Chain())
-	for who := range strings.SplitSeq(facts["requesters"], ",") {
-		if who := approvers.PersonID(who); caller.Owner == "" && who.Caller() == "" {
-			caller.Owner = who
+	conv := store.Conversation{ID: id, Place: place, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now}
+	call, turn := "", ""
+	if len(runs) > 0 {
+		e := slices.MaxFunc(runs, func(a, b approvers.Execution) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		if e.Caller != "" {
+			caller.Mode = approvers.DecideMode
 		}
-	}
-	if call.Request != "" {
-		r, err := t.requestOf(call)
-		if err != nil {
-			return err
+		facts, _ := t.proposedFacts(e.Chain())
+		for who := range strings.SplitSeq(facts["requesters"], ",") {
+			if who := approvers.PersonID(who); caller.Owner == "" && who.Caller() == "" {
+				caller.Owner = who
+			}
 		}
-		if r != nil && r.Facts.Caller != nil {
+		call, turn, conv.CreatedAt = e.Call, e.Turn, e.CreatedAt
+	}
+	if len(requests) > 0 {
+		r := slices.MaxFunc(requests, func(a, b approvers.Request) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		if r.Facts.Caller != nil {
 			caller = *r.Facts.Caller
 		}
+		call, turn, conv.CreatedAt = r.Call, r.Turn, r.CreatedAt
 	}
-	team, _, _ := strings.Cut(string(caller.Owner), "/")
-	conv := store.Conversation{
-		ID: id, Place: place, Team: team, Agent: client.Agent, CreatedAt: call.CreatedAt, LastAt: t.now,
-		Caller: &store.CallerRequest{Caller: caller, Request: call.ID},
+	conv.Team, _, _ = strings.Cut(string(caller.Owner), "/")
+	conv.Caller = &store.CallerRequest{Caller: caller, Request: call}
+	stored, err := t.Turn(turn)
+	if store.IgnoreNotFound(err) != nil {
+		return nil, err
 	}
-	if call.Outcome == "" {
-		conv.Turn = call.Turn
+	if err == nil && !stored.Ended() {
+		conv.Turn = turn
 	}
-	if err := t.PutConversation(conv); err != nil {
-		return err
-	}
-	if call.Outcome != "" || call.Request != "" || e.State != approvers.ExecutionNone {
-		return nil
-	}
-	return t.endRun(e, nil, call) // for whom the caller acts is lost, and people may have to be asked before it runs
+	return func() error {
+		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: name}); err != nil { // what was told last is lost
+			return err
+		}
+		call, err := t.Call(call)
+		if err != nil || call.Outcome != "" || call.Request != "" {
+			return store.IgnoreNotFound(err)
+		}
+		e, err := t.Execution(call.Execution)
+		if err != nil || e.State != approvers.ExecutionNone {
+			return store.IgnoreNotFound(err)
+		}
+		return t.endRun(e, call) // for whom the caller acts is lost, and people may have to be asked before it runs
+	}, t.PutConversation(conv)
 }

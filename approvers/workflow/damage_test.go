@@ -33,6 +33,7 @@ type wreckage struct {
 	requests []wreckedRequest
 	of       map[string]int  // by id of a stored row: the index of the request that the row belongs to
 	ran      map[string]bool // executions of tools that had acted before
+	callers  []string        // requests of the client ci
 	key      approvers.SealKey
 }
 
@@ -101,10 +102,10 @@ func wreckable(t *testing.T) (w wreckage) {
 			note(done, 0)
 		}
 		h.policy.Store(policy("policy-1", withClients))
-		h.callerAsks(callerCall("waits", `issue_refund {"amount": 5}`))
-		h.callerAsks(callerCall("may run", `search_orders {}`))
+		waits, may := h.callerAsks(callerCall("waits", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("may run", `search_orders {}`))
 		runs := h.callerAsks(callerCall("runs", `search_orders {"q": 1}`))
 		h.ok(h.claims(runs))
+		w.callers = []string{waits, may, runs}
 		w.ran[h.callerView("ci", runs).Execution.ID] = true
 		text, err := approvers.NewSealKey(rand.Reader, "damage")
 		h.ok(err)

@@ -91,10 +91,12 @@ func (t runsTx) returnResult(e approvers.Execution) error {
 	var request *approvers.Request
 	if e.Request != "" {
 		r, err := t.Request(e.Request)
-		if err != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
-		request = &r
+		if err == nil { // a damaged request may be lost
+			request = &r
+		}
 	}
 	call, err := t.Call(e.Call)
 	if err != nil {
@@ -118,10 +120,10 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 			return err
 		}
 		r, err := t.Request(e.Request)
-		if err != nil {
-			return err
+		if err == nil {
+			err = t.cards.changedBundle(r)
 		}
-		if err := t.cards.changedBundle(r); err != nil {
+		if store.IgnoreNotFound(err) != nil { // a damaged request may be lost
 			return err
 		}
 	}

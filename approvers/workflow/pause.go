@@ -77,7 +77,7 @@ func (t pausesTx) setPause(p settings.Pause) error {
 		return err
 	}
 	if before.Damaged() {
-		if err := t.damage.moveAside("settings", store.SettingPause); err != nil {
+		if _, _, err := t.damage.setAside("settings", store.SettingPause); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,8 @@ type Restoration struct {
 	Hash   string             // SHA-256 of the file in hex; empty for a database
 	Taken  time.Time          // when the backup was made; the store has its state at that time
 	Loss   *Loss              // nil: the store was restored from a backup; otherwise the store turned out to be older than its signed heads
+
+	older bool // rows may be older than the last ones, and records of the history may be missing
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -90,18 +92,19 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 // Salvaged makes a salvaged store usable: it closes everything to which a lost record belongs, records the losses of
 // the history, and does what Restored does. It must be called before anything else runs on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
-	for _, bucket := range []string{"conversations", "turns", "calls", "executions", "requests", ""} { // each kind needs the kinds before it
+	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
-			ordered := slices.Contains([]string{"conversations", "turns", "calls", "executions", "requests"}, d.Bucket)
+			ordered := slices.Contains(closingOrder, d.Bucket)
 			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
 			if d.ID != "" && !history && (d.Bucket == bucket || bucket == "" && !ordered) {
-				w.closeDamaged(ctx, d, mostDamaged)
+				w.closeDamaged(ctx, d)
 			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
 	losses := map[string]*approvers.HistoryLoss{}
 	for _, d := range lost {
 		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
@@ -157,7 +160,7 @@ func (w *History) clearMarks(ctx context.Context) error {
 			if d.ID == "" || d.Bucket == "audit" || d.Bucket == "audit_payloads" || d.Bucket == "messages" {
 				continue
 			}
-			if _, err := t.damage.aside(d); err != nil {
+			if _, _, err := t.damage.setAside(d.Bucket, d.ID); err != nil {
 				return err
 			}
 		}
@@ -192,6 +195,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 			return 0, err
 		}
 		if err := t.apply(lost, events); err != nil {
+			return 0, err
+		}
+		if err := t.keepRecorded(r.Execution, x); err != nil {
 			return 0, err
 		}
 	}
@@ -265,7 +271,38 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.turns.giveResult(call, approvers.OutcomeVoided, approvers.LostResult(call.Tool, x.Taken).Text()); err != nil {
 		return err
 	}
-	return t.runs.changedStep(e)
+	if err := t.runs.changedStep(e); err != nil {
+		return err
+	}
+	return t.keepRecorded(e.ID, x)
+}
+
+// keepRecorded gives a run that has not begun the state that the history records, if its row is older than the history.
+// People are asked about a run that began and did not end, or whose record may be lost.
+func (t restoreTx) keepRecorded(execution string, x Restoration) error {
+	if !x.older {
+		return nil
+	}
+	e, err := t.Execution(execution)
+	if err != nil || e.State != approvers.ExecutionNone {
+		return store.IgnoreNotFound(err)
+	}
+	chain, err := t.Audit(e.Chain())
+	after := t.damage.recorded(e, chain)
+	if errors.Is(err, store.ErrDamaged) && after.State == approvers.ExecutionNone {
+		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
+	}
+	if after.State == approvers.ExecutionNone {
+		return store.IgnoreNotFound(err)
+	}
+	if err := t.PutExecution(after); err != nil {
+		return err
+	}
+	after.Version++
+	if after.State != approvers.ExecutionExecuting {
+		return t.runs.changedStep(after)
+	}
+	return t.runs.markUnknown(after, approvers.LossRestored)
 }
 
 // loseModelQuestions closes the model's questions.

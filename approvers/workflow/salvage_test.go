@@ -8,6 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,102 +22,137 @@ import (
 	"countersign/store/bolt"
 )
 
-// Whatever page of a store is destroyed, the salvaged store is closed like a restored one, is sound, and its history
-// verifies but for the records that it names as lost. COUNTERSIGN_DAMAGE="1 1" is the long form: every page.
+// Whatever pages of a store are destroyed, the salvaged store is closed like a restored one, is sound, and its history
+// verifies but for the records that it names as lost. COUNTERSIGN_DAMAGE="1 1" is the long form: every page alone, with
+// another one, and with two others; a third number is the seed. Ids are random, so a store that failed is kept.
 func TestSalvagedStore(t *testing.T) {
 	w := wreckable(t)
-	pages, step := len(w.file)/4096, 5
-	if os.Getenv(damageEnv) != "" {
-		step = 1
+	pages, step, seed := len(w.file)/4096, 5, uint64(5)
+	if text := os.Getenv(damageEnv); text != "" {
+		step, seed = 1, rand.Uint64()
+		if parts := strings.Fields(text); len(parts) > 2 {
+			seed, _ = strconv.ParseUint(parts[2], 10, 64)
+		}
 	}
-	random := rand.New(rand.NewPCG(5, 1))
+	random := rand.New(rand.NewPCG(seed, 1))
 	destroyed, rows, named := 0, 0, 0
 	for page := 0; page < pages; page += step {
-		broken := append([]byte(nil), w.file...)
-		gone := []int{page}
-		if page%3 == 0 {
-			gone = append(gone, random.IntN(pages))
+		for more := range 3 {
+			if step > 1 && more != page%3 {
+				continue
+			}
+			gone := []int{page}
+			for range more {
+				gone = append(gone, random.IntN(pages))
+			}
+			broken := slices.Clone(w.file)
+			for _, p := range gone {
+				for i := range 4096 {
+					broken[p*4096+i] = byte(random.Uint32() * uint32(page%2))
+				}
+			}
+			destroyed++
+			r, n := w.salvage(t, broken, fmt.Sprintf("pages %v of %d", gone, pages))
+			rows, named = rows+r, named+n
 		}
-		for _, p := range gone {
-			for i := range 4096 {
-				broken[p*4096+i] = byte(random.Uint32() * uint32(page%2))
-			}
-		}
-		destroyed++
-		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(time.Hour) // later than everything in the store
-			dir := quickDir(t)
-			defer os.RemoveAll(dir)
-			from, scratch, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "scratch.db"), filepath.Join(dir, "to.db")
-			what := fmt.Sprintf("pages %v of %d", gone, pages)
-			if err := os.WriteFile(from, broken, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			lost, err := bolt.Salvage(t.Context(), from, scratch, nil)
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			s, err := bolt.Open(scratch, bolt.Options{AsIs: true})
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1") }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
-			if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
-				t.Errorf("%s: %v", what, err)
-				s.Close()
-				return
-			}
-			err = bolt.Fill(t.Context(), to, false, func(f store.Filling) error {
-				return store.CopyRows(t.Context(), s, f, func(store.Copied) { rows++ }, func() {})
-			})
-			if err := errors.Join(err, s.Close()); err != nil {
-				t.Errorf("%s: %v", what, err)
-				return
-			}
-			s, err = bolt.Open(to, bolt.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			if found := s.Damage(); len(found) > 0 {
-				t.Errorf("%s: the new store is damaged: %v", what, found)
-			}
-			report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Guard: bolt.Guard})
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			if report.Faults() > 0 {
-				t.Errorf("%s: the history has faults; missing: %v", what, lost)
-				report.Write(t.Output())
-			}
-			report.Write(io.Discard)
-			for _, d := range lost {
-				if d.Bucket == "audit" || d.Bucket == "audit_payloads" {
-					named++
-				}
-			}
-			err = s.View(t.Context(), func(r store.Reader) error {
-				open, err := r.OpenRequests(store.RequestCursor{}, 100)
-				if err != nil || len(open) > 0 {
-					t.Errorf("%s: %d requests are open, %v", what, len(open), err)
-				}
-				for _, kind := range []store.TimerKind{store.TimerRun, store.TimerOutcome, store.TimerThink, store.TimerInbox, store.TimerModelQuestion, store.TimerExpire} {
-					if timers, err := r.Timers(kind, 100); err != nil || len(timers) > 0 {
-						t.Errorf("%s: there are %d timers %s, %v", what, len(timers), kind, err)
-					}
-				}
-				for id := range w.ran {
-					e, err := r.Execution(id)
-					if err == nil && (e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting) {
-						t.Errorf("%s: the run %s is %s, and had acted", what, id, e.State)
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		})
 	}
-	t.Logf("of %d pages, %d destroyed: %d rows in the new stores, %d lost records and texts of the history, each named", pages, destroyed, rows, named)
+	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
+}
+
+// salvage returns the number of rows in the new store, and the number of lost records and texts of the history.
+func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named int) {
+	t.Helper()
+	before := t.Failed()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour) // later than everything in the store
+		dir := quickDir(t)
+		defer os.RemoveAll(dir)
+		from, scratch, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "scratch.db"), filepath.Join(dir, "to.db")
+		if err := os.WriteFile(from, broken, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lost, err := bolt.Salvage(t.Context(), from, scratch, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		s, err := bolt.Open(scratch, bolt.Options{AsIs: true})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1") }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
+		if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
+			t.Errorf("%s: %v", what, err)
+			s.Close()
+			return
+		}
+		err = bolt.Fill(t.Context(), to, false, func(f store.Filling) error {
+			return store.CopyRows(t.Context(), s, f, func(store.Copied) { rows++ }, func() {})
+		})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		s, err = bolt.Open(to, bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if found := s.Damage(); len(found) > 0 {
+			t.Errorf("%s: the new store is damaged: %v", what, found)
+		}
+		report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{Guard: bolt.Guard})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if report.Faults() > 0 {
+			t.Errorf("%s: the history has faults; missing: %v", what, lost)
+			report.Write(t.Output())
+		}
+		report.Write(io.Discard)
+		for _, d := range lost {
+			if d.Bucket == "audit" || d.Bucket == "audit_payloads" {
+				named++
+			}
+		}
+		err = s.View(t.Context(), func(r store.Reader) error {
+			open, err := r.OpenRequests(store.RequestCursor{}, 100)
+			if err != nil || len(open) > 0 {
+				t.Errorf("%s: %d requests are open, %v", what, len(open), err)
+			}
+			for _, kind := range []store.TimerKind{store.TimerRun, store.TimerOutcome, store.TimerThink, store.TimerInbox, store.TimerModelQuestion, store.TimerExpire} {
+				if timers, err := r.Timers(kind, 100); err != nil || len(timers) > 0 {
+					t.Errorf("%s: there are %d timers %s, %v", what, len(timers), kind, err)
+				}
+			}
+			for _, id := range w.callers {
+				call, err := r.Call(id)
+				if err != nil {
+					continue // it is lost
+				}
+				if conv, err := r.Conversation(call.Conversation); err != nil || conv.Caller == nil || conv.Caller.Request != id {
+					continue
+				}
+				if timer, err := r.Timer(store.TimerWebhook, id); err != nil || timer.Lane != "ci" {
+					t.Errorf("%s: the timer of the webhook of %s is in the lane %q, %v", what, id, timer.Lane, err)
+				}
+			}
+			for id := range w.ran {
+				e, err := r.Execution(id)
+				if err == nil && (e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting) {
+					t.Errorf("%s: the run %s is %s, and had acted", what, id, e.State)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if t.Failed() && !before {
+		if f, err := os.CreateTemp("", "countersign-salvage-*.db"); err == nil {
+			_, err := f.Write(broken)
+			t.Logf("the damaged store is %s, %v", f.Name(), errors.Join(err, f.Close()))
+		}
+	}
+	return rows, named
 }

@@ -101,6 +101,10 @@ func TestCards(t *testing.T) {
 	claimable.Request.RunBy = bottest.Noon.Add(20 * time.Minute)
 	claimed := bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(byCaller, approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0))
 	claimed.Execution.State, claimed.Execution.Caller = approvers.ExecutionExecuting, "ci"
+	reported := claimed
+	reported.Execution = &approvers.Execution{}
+	*reported.Execution = *claimed.Execution
+	reported.Execution.State, reported.Execution.Result, reported.Execution.FinishedAt = approvers.ExecutionSucceeded, "shop 1.4.2 is live", bottest.Noon.Add(5*time.Minute)
 	unreported := claimed
 	unreported.Execution = &approvers.Execution{}
 	*unreported.Execution = *claimed.Execution
@@ -111,6 +115,7 @@ func TestCards(t *testing.T) {
 		"card_caller_execute":    bottest.ViewModel(served),
 		"card_caller_approved":   claimable,
 		"card_caller_running":    claimed,
+		"card_caller_reported":   reported,
 		"card_caller_unreported": unreported,
 
 		"card_pending":    bottest.ViewModel(refund),

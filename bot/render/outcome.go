@@ -36,6 +36,10 @@ func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
 		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // nobody here saw it
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionSucceeded:
 		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionFailed && e.Unrun:

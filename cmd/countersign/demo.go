@@ -198,9 +198,12 @@ func rehearse(ctx context.Context, script scenario.Scenario, b *playedBot, out i
 	if err := reach(ctx, b.setup.assemble(), b.setup.log); err != nil {
 		return err
 	}
-	b.lasting, b.bot = ctx, b.setup.begin(ctx)
-	if err := connected(ctx, b.bot.parts); err != nil {
-		return errors.Join(err, b.bot.end())
+	b.lasting, b.setup.receiptKey = ctx, gateway.NewReceiptKey()
+	if err := b.begin(ctx); err != nil {
+		if b.bot != nil {
+			err = errors.Join(err, b.bot.end())
+		}
+		return err
 	}
 	differ, err := scenario.Play(ctx, script, b, "T0001", out)
 	if err == nil && differ > 0 {

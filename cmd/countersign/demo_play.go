@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"countersign/agent"
+	"countersign/agent/client"
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
@@ -65,8 +68,32 @@ func (b *playedBot) Restart(ctx context.Context, down time.Duration) error {
 		return err
 	}
 	b.clock.set(b.clock.now().Add(down))
+	return b.begin(ctx)
+}
+
+// begin starts a bot, and a gateway if the policy names clients.
+func (b *playedBot) begin(ctx context.Context) error {
+	b.setup.gateway = nil
+	if len(b.setup.tools.Policy().Clients) > 0 {
+		l, err := listen("the gateway", "COUNTERSIGN_GATEWAY_ADDR", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		b.setup.gateway = l
+	}
 	b.bot = b.setup.begin(b.lasting)
 	return connected(ctx, b.bot.parts)
+}
+
+func (b *playedBot) Gateway(name string) (*client.Client, error) {
+	c, known := b.setup.tools.Policy().ClientOf(demoClientToken)
+	switch {
+	case !known || c.Name != name:
+		return nil, fmt.Errorf("the policy has no client %s with the token %s", name, demoClientToken)
+	case b.setup.gateway == nil:
+		return nil, errors.New("the policy had no client when the bot started")
+	}
+	return client.New("http://"+b.setup.gateway.Addr().String(), demoClientToken)
 }
 
 func (b *playedBot) StopDuring(tool string, afterItActed bool) {

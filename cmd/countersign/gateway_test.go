@@ -273,7 +273,7 @@ func TestGatewayDecide(t *testing.T) {
 	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/outcome", `{"status":"succeeded","text":"refund re_1"}`), http.StatusOK, "succeeded")
 	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/outcome", `{"status":"failed"}`), http.StatusConflict, "outcome_known")
 	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/withdraw", ""), http.StatusConflict, "already_over")
-	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "It ran", "refund re_1")
+	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "The client ci says", "it ran", "refund re_1")
 }
 
 // verify checks a receipt as a resource does, with the published keys only.

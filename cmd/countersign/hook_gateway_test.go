@@ -83,19 +83,19 @@ func (c coder) interrupted(input string, after func()) string {
 	return out.String()
 }
 
-func (p *processHarness) coder(gate, token string, profile hook.Profile) coder {
-	p.Helper()
-	home := p.TempDir()
+func newCoder(t *testing.T, gate, token string, profile hook.Profile) coder {
+	t.Helper()
+	home := t.TempDir()
 	dir := filepath.Join(home, ".config", "countersign")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		p.Fatal(err)
+		t.Fatal(err)
 	}
-	write(p.T, filepath.Join(dir, "token"), []byte(token))
+	write(t, filepath.Join(dir, "token"), []byte(token))
 	if err := os.Chmod(filepath.Join(dir, "token"), 0o600); err != nil {
-		p.Fatal(err)
+		t.Fatal(err)
 	}
-	write(p.T, filepath.Join(dir, "hook.json"), fmt.Appendf(nil, `{"address": %q, "token_file": "token", "profile": %q}`, gate, profile))
-	return coder{p.T, home}
+	write(t, filepath.Join(dir, "hook.json"), fmt.Appendf(nil, `{"address": %q, "token_file": "token", "profile": %q}`, gate, profile))
+	return coder{t, home}
 }
 
 // bashCall is a call of Claude Code's shell.
@@ -119,7 +119,7 @@ func TestHooksOfClaudeCode(t *testing.T) {
 	bot, _ := p.serve()
 	gate := "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	teo := p.watcher("teo")
-	laptop := p.coder(gate, "cs_laptop", hook.Control)
+	laptop := newCoder(t, gate, "cs_laptop", hook.Control)
 
 	const long = "set -e\ncd build && make deploy ENV=staging\nrm -rf /tmp/cache"
 	answer := laptop.hook(bashCall("PreToolUse", "t1", long, ""))
@@ -134,7 +134,7 @@ func TestHooksOfClaudeCode(t *testing.T) {
 	if out := laptop.hook(bashCall("PostToolUse", "t1", long, `,"tool_response":{}`))(); out != "{}\n" {
 		t.Errorf("the report: %s", out)
 	}
-	teo.sees("countersign", "", "make deploy ENV=staging", "It ran")
+	teo.sees("countersign", "", "make deploy ENV=staging", "The client laptop says", "it ran")
 
 	answer = laptop.hook(bashCall("PreToolUse", "t2", "rm -rf /", ""))
 	teo.clicks("countersign", "", "Reject…", "rm -rf /")
@@ -151,7 +151,7 @@ func TestHooksOfClaudeCode(t *testing.T) {
 		t.Errorf("low risk: %s", out)
 	}
 
-	phone := p.coder(gate, "cs_phone", hook.Comfort)
+	phone := newCoder(t, gate, "cs_phone", hook.Comfort)
 	edit := func(was string) string {
 		return fmt.Sprintf(`{"session_id":"s-2","cwd":"/home/teo/shop","hook_event_name":"PermissionRequest","tool_name":"Edit","tool_input":{"file_path":"/home/teo/shop/a.go","old_string":%q,"new_string":"x := 2"}}`, was)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/catalog"
+	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/shop"
@@ -42,6 +43,7 @@ type witnessConfig struct {
 	Shop    string // address of the sample shop's tools, which the bot uses instead of the campaign's tools
 	Server  string // address of a server with the campaign's tools, which survives the kills of the bot; empty: the tools run in the bot
 	Listen  string // address for Slack's requests; empty: Socket Mode
+	Gateway string // address for other agents' calls; empty: none
 	Slow    time.Duration
 	Lease   time.Duration // of a replica; zero: as usual
 	Doom    killPoint
@@ -134,6 +136,12 @@ func witnessRun(ctx context.Context, conf string) error {
 	defer s.crashes.stop()
 	if c.Listen != "" {
 		s.listen, s.signingSecret = func() (net.Listener, error) { return net.Listen("tcp", c.Listen) }, workspace.DemoSigningSecret
+	}
+	if c.Gateway != "" {
+		s.receiptKey = gateway.NewReceiptKey()
+		if s.gateway, err = listen("the gateway", "", c.Gateway); err != nil {
+			return err
+		}
 	}
 	if s.admin, err = listen("the admin server", "", "127.0.0.1:0"); err != nil {
 		return err

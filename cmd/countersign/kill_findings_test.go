@@ -33,6 +33,7 @@ type findings struct {
 // figures are the counters of a campaign.
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
+	jobsDone, lives, handed, crossed                                                    int // of other agents
 }
 
 func (f *figures) add(g figures) {
@@ -45,11 +46,15 @@ func (f *figures) add(g figures) {
 	f.conversations += g.conversations
 	f.calls += g.calls
 	f.stopped += g.stopped
+	f.jobsDone += g.jobsDone
+	f.lives += g.lives
+	f.handed += g.handed
+	f.crossed += g.crossed
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d stopped=%d",
-		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped)
+	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d stopped=%d jobs=%d lives=%d handed=%d crossed=%d",
+		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped, f.jobsDone, f.lives, f.handed, f.crossed)
 }
 
 // findings reads the store, the traces and what Slack shows, and fails the test if they don't agree.
@@ -84,6 +89,9 @@ func (c *killHarness) findings() figures {
 		}
 		for _, d := range c.deeds {
 			v.deed(r, d)
+		}
+		if err := v.callers(r); err != nil {
+			return err
 		}
 		return v.nothingLeft(r)
 	})
@@ -228,12 +236,13 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 		v.Errorf("%s is %s and ran %d times, and nobody had allowed it", e, e.State, runs)
 	case approved && e.State == approvers.ExecutionSucceeded && runs < 1:
 		v.Errorf("%s is said to have happened, and it did not", e)
-	case approved && e.State == approvers.ExecutionFailed && (runs > 0 || e.ReportedBy == ""):
+	case approved && e.State == approvers.ExecutionFailed && (runs > 0 || e.ReportedBy == "" && e.Caller == ""):
 		v.Errorf("%s is said not to have happened, and ran %d times (%s)", e, runs, e.Result)
 	case approved && e.State != approvers.ExecutionSucceeded && e.State != approvers.ExecutionFailed:
 		v.Errorf("%s was left %s", e, e.State)
 	}
-	if (count[approvers.AuditUnknown] > 0) != (e.ReportedBy != "") {
+	byCaller := e.Caller != "" && e.ReportedBy == "" // it may report what people were asked already
+	if (count[approvers.AuditUnknown] > 0) != (e.ReportedBy != "") && !byCaller {
 		v.Errorf("%s became unknown %d times, and %q reported on it", e, count[approvers.AuditUnknown], e.ReportedBy)
 	}
 }

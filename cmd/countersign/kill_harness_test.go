@@ -61,6 +61,7 @@ type killHarness struct {
 	mu    sync.Mutex
 	last  bool // people begin nothing new
 	asks  []*ask
+	jobs  []*job // calls of other agents
 	deeds []deed
 }
 

@@ -82,7 +82,8 @@ func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, rand
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open := slices.IndexFunc(c.asks, func(a *ask) bool { return !a.closed }) >= 0
-	return c.last && !open, nil
+	working := slices.ContainsFunc(c.jobs, func(j *job) bool { return !j.closed })
+	return c.last && !open && !working, nil
 }
 
 // clickable is a button that can be clicked.
@@ -102,6 +103,13 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	asks, last := slices.Clone(c.asks), c.last
 	c.mu.Unlock()
 	var all []clickable
+	if c.conf.Gateway != "" { // the owner of another agent is asked what happened
+		messages, err := who.Messages(ctx, "countersign", "")
+		if err != nil {
+			return nil, err
+		}
+		all = clickables(messages)
+	}
 	open := 0
 	for _, a := range asks {
 		if a.closed {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/testkit"
@@ -38,13 +39,13 @@ func TestKills(t *testing.T) {
 	var mu sync.Mutex
 	var all figures
 	t.Run("rounds", func(t *testing.T) {
-		size := min(roundKills, (kills+1)/2) // at least two rounds: one with the bot's own tools, and one with the tools of a server
+		size := min(roundKills, (kills+2)/3) // at least three rounds: with the bot's own tools, with the tools of a server, and with other agents
 		for round := 0; round*size < kills; round++ {
 			n, seed := min(size, kills-round*size), seed+uint64(round)
 			t.Run(fmt.Sprint(round), func(t *testing.T) {
 				t.Parallel()
 				f := killRound(t, n, seed)
-				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", testkit.SeedVariable, seed, 2*n, f)
+				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", testkit.SeedVariable, seed, 3*n, f)
 				mu.Lock()
 				defer mu.Unlock()
 				all.add(f)
@@ -61,20 +62,30 @@ func TestKills(t *testing.T) {
 // each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store until everything is settled. With an odd seed the tools are those of an
-// MCP server: if the bot is killed during a run, the next process does not know whether the server will act or has
-// acted.
+// killRound is one round, from an empty store until everything is settled. In every third round the tools are those of
+// an MCP server: if the bot is killed during a run, the next process does not know whether the server will act or has
+// acted. In another third, other agents make calls over the gateway, and they and their connections are killed, too.
 func killRound(t *testing.T, kills int, seed uint64) figures {
-	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
+	once := func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} }
+	var c *killHarness
+	points := campaignPoints
+	switch seed % 3 {
+	case 2:
+		c = newKillHarness(t, seed, callersPolicy(), func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, once)
+		c.offerGateway()
+		points = slices.Concat(points, callerPoints)
+	default:
+		c = openKillHarness(t, seed, once)
+	}
 	c.begin()
-	if seed%2 == 1 {
+	if seed%3 == 1 {
 		c.offerWitnesses()
 	}
 	random := testkit.Chance(seed, 99)
 	c.run(func(ctx context.Context) {
 		for range kills {
 			if random.IntN(2) == 0 {
-				c.killAtPoint(ctx, campaignPoints[random.IntN(len(campaignPoints))], 1+random.IntN(2))
+				c.killAtPoint(ctx, points[random.IntN(len(points))], 1+random.IntN(2))
 			} else {
 				c.killAtMoment(ctx, random)
 			}
@@ -146,6 +157,11 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	defer cancel()
 	for i, who := range []string{"sam", "teo", "ingrid"} {
 		people.Go(func() error { return c.live(busy, who, testkit.Chance(c.seed, uint64(i))) })
+	}
+	if c.conf.Gateway != "" {
+		for i, via := range []string{viaDecide, viaExecute, viaMCP} {
+			people.Go(func() error { return c.callersLive(busy, via, testkit.Chance(c.seed, uint64(10+i))) })
+		}
 	}
 	bringDown(ctx)
 	bot := c.start(ctx, killPoint{})

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -42,31 +43,41 @@ var replicaPoints = func() []string {
 //
 // Afterwards the replicas that are there must settle everything by themselves. The findings are those of TestKills.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (50), with another fault after every sixth. They are made in
-// rounds, each in its own world. So that the work of a killed replica is taken over before the others are killed, too,
-// leases are short; every fifth round has the usual ones. COUNTERSIGN_SEED repeats the moments.
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (50), with another fault after about every sixth; sometimes two
+// replicas are killed at once. The kills are made in rounds, each with its own server, database, workspace and replicas.
+// As many rounds run concurrently as there are processors, because a takeover mostly waits. So that the work of a
+// killed replica is taken over before the others are killed, too, leases are short; every fifth round has the usual
+// ones. COUNTERSIGN_SEED repeats the moments.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
 	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 50), testkit.Seed(t)
 	began := time.Now()
+	var mu sync.Mutex
 	var all figures
 	count := replicaFaultCount{}
-	for round := 0; round*roundKills < n; round++ {
-		size := min(roundKills, n-round*roundKills)
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			lease := shortLease
+	t.Run("rounds", func(t *testing.T) {
+		size := min(roundKills, (n+1)/2)
+		for round := 0; round*size < n; round++ {
+			kills, lease, seed := min(size, n-round*size), shortLease, seed+uint64(round)
 			if round%5 == 4 {
 				lease = usualLease
 			}
-			f, faults := replicaRound(t, size, lease, seed+uint64(round))
-			t.Logf("%s=%d COUNTERSIGN_REPLICA_KILLS=%d: %s %s; so far %s", testkit.SeedVariable, seed+uint64(round), size, f, faults, time.Since(began).Round(time.Second))
-			all.add(f)
-			for kind, n := range faults {
-				count[kind] += n
-			}
-		})
-	}
+			t.Run(fmt.Sprint(round), func(t *testing.T) {
+				t.Parallel()
+				own := time.Now()
+				f, faults := replicaRound(t, kills, lease, seed)
+				mu.Lock()
+				defer mu.Unlock()
+				all.add(f)
+				for kind, n := range faults {
+					count[kind] += n
+				}
+				t.Logf("%s=%d COUNTERSIGN_REPLICA_KILLS=%d: %s %s in %s; so far %d kills in %s", testkit.SeedVariable, seed, 2*kills, f, faults,
+					time.Since(own).Round(time.Second), all.kills, time.Since(began).Round(time.Second))
+			})
+		}
+	})
 	t.Logf("%s %s in %s", all, count, time.Since(began).Round(time.Second))
 	if all.acknowledged < n/2 || all.calls < n/4 {
 		t.Errorf("too little happened between %d kills: %d acknowledged clicks, %d calls", n, all.acknowledged, all.calls)
@@ -202,12 +213,24 @@ func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 	}
 	switch kind {
 	case killedReplica:
-		f.finish(place)
-		end := killPoint{}
-		if f.random.IntN(2) == 0 {
-			end = killPoint{Point: replicaPoints[f.random.IntN(len(replicaPoints))], Nth: 1 + f.random.IntN(2)}
+		killed := []int{at}
+		if f.random.IntN(6) == 0 {
+			if other := f.place(); other != at {
+				<-f.places[other].healed
+				killed = append(killed, other)
+			}
 		}
-		f.start(ctx, at, end)
+		for _, at := range killed {
+			_ = f.places[at].process.cmd.Process.Signal(syscall.SIGKILL) // it may have ended; finish looks why
+		}
+		for _, at := range killed {
+			f.finish(f.places[at])
+			end := killPoint{}
+			if f.random.IntN(2) == 0 {
+				end = killPoint{Point: replicaPoints[f.random.IntN(len(replicaPoints))], Nth: 1 + f.random.IntN(2)}
+			}
+			f.start(ctx, at, end)
+		}
 	case stoppedReplica:
 		f.revive(ctx, at)
 		f.frozen.Add(1)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -41,14 +40,9 @@ itself, and immediately on SIGHUP; a file that can't be used is refused, and the
 	}
 }
 
-// collectAt is the value of GOGC if the environment does not set it: the growth of the heap that starts a garbage
-// collection, in percent of the live heap. The live heap is small, so this costs little memory. With many decisions, it
-// saves about a fifth of the CPU time.
-const collectAt = 400
-
 func serve(cmd *cobra.Command) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
+		boundGarbage()
 	}
 	ctx := cmd.Context()
 	env, err := config.ReadEnv(config.Serve)

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -119,6 +120,40 @@ func TestLineLength(t *testing.T) {
 			}
 			if strings.Contains(strings.TrimSpace(line), " ") {
 				t.Errorf("%s:%d has %d columns", page, i+1, utf8.RuneCountInString(line))
+			}
+		}
+	}
+}
+
+// TestNamedTestsExist finds tests that a page names and that are not there, such as after a test was renamed. Of
+// TestScenarios/NAME, the scenario must exist.
+func TestNamedTestsExist(t *testing.T) {
+	declared := map[string]bool{}
+	name := regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	err := filepath.WalkDir(root(t), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
+			declared[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test[A-Z]\\w*)(?:/([\\w-]+))?`")
+	for _, page := range pages(t) {
+		for _, m := range named.FindAllStringSubmatch(readPage(t, page), -1) {
+			if !declared[m[1]] {
+				t.Errorf("%s names %s, and there is no such test", page, m[0])
+			}
+			if m[1] != "TestScenarios" || m[2] == "" {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root(t), "cmd/countersign/testdata/scenarios", m[2]+".txt")); err != nil {
+				t.Errorf("%s names %s: %v", page, m[0], err)
 			}
 		}
 	}

@@ -53,6 +53,14 @@ var stateMutants = []mutant{
 		by: []campaign{crashPoints, kills},
 	},
 	{
+		name: "another agent's repeated call is a new request, although it was not answered",
+		edits: []edit{{"approvers/workflow/callers.go",
+			"		if err != nil || conv.Caller == nil || !conv.Caller.Delivered.IsZero() {\n",
+			"		if err != nil || conv.Caller == nil || conv.Caller.Request != \"\" {\n",
+		}},
+		by: []campaign{kills},
+	},
+	{
 		name: "records have no version guard", first: true,
 		edits: []edit{{"store/bolt/record.go", "	if *version != old.version {\n", "	if false {\n"}},
 		by:    []campaign{storeSuite},

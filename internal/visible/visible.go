@@ -10,8 +10,9 @@ import (
 )
 
 // Text replaces everything that a screen would hide or reorder by ⟨…⟩: control, bidirectional, zero-width, tag and
-// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay. The brackets
-// themselves are escaped, so that a text cannot fake an escape.
+// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay, and a tab becomes ⇥,
+// because source code is full of them. The brackets and the arrow themselves are escaped, so that a text cannot fake an
+// escape.
 func Text(s string) string {
 	text, _ := Counted(s)
 	return text
@@ -58,7 +59,11 @@ func Counted(s string) (string, Escapes) {
 		}
 		escaped := true
 		switch {
-		case r == '⟨' || r == '⟩':
+		case r == '\t':
+			b.WriteString(tab)
+			prev, i = r, i+size
+			continue
+		case r == '⟨' || r == '⟩' || r == '⇥':
 			did.Brackets++
 		case Hidden(r, prev, next):
 			did.Unseen++
@@ -78,6 +83,7 @@ func Counted(s string) (string, Escapes) {
 }
 
 const (
+	tab      = "⇥ "
 	longRun  = 16 // spaces in a row that could push text out of sight
 	maxMarks = 3  // combining marks on one letter; more would overwrite adjacent lines
 )

@@ -127,7 +127,7 @@ func wreckable(t *testing.T) []byte {
 				tx.AddCounter(store.Counter{Key: id, At: benchTime, ID: id, N: 1}),
 				tx.PutGrant(approvers.Grant{ID: id, State: approvers.GrantLive, Tool: "t" + id}),
 				tx.PutAbsence(approvers.Absence{Who: approvers.PersonID(id)}),
-				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: benchTime}),
+				tx.SetTimer(store.Timer{Kind: store.TimerRun, Ref: id, Due: benchTime, Affinity: store.ToConversation + id}),
 				tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: benchTime}),
 				tx.PutInbox(store.Inbox{ID: id, ReceivedAt: benchTime}),
 				tx.PutInbox(store.Inbox{ID: "h" + id, ReceivedAt: benchTime, HandledAt: benchTime}),

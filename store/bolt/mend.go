@@ -127,8 +127,8 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 // strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a row
 // tells which bucket it belongs to. Without the list of free pages, used pages can't be told from pages that are no
 // longer used. In that case a bucket without damaged pages gets no rows from here, and of several versions of a record
-// the highest is taken.
-func (s *salvage) strays(x *examination) {
+// the highest is taken. It returns the number of rows that it added.
+func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
 		torn[f.in], all = true, all || f.in == 0
@@ -173,11 +173,13 @@ func (s *salvage) strays(x *examination) {
 				delete(s.rows[b], string(k))
 				stray[b][string(k)], x.births[b] = version, max(x.births[b], birth)
 				s.take(b, k, v, rowSound)
+				added++
 			}
 			return nil
 		}
 		_ = t.elements("a page", page, 0, nil, nil, 1)
 	}
+	return added
 }
 
 // value returns the value of a sound row, without its checksum; nil if there is no such row.
@@ -337,20 +339,29 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
-// timers writes both rows of each timer that has at least one.
+// timers writes both rows of each timer that has at least one. If a timer has several due times, because some rows are
+// older than others, it keeps the one that its row in timer_ref names, or else the earliest.
 func (s *salvage) timers() {
-	s.sound(timers, func(k string, v []byte) {
+	for k, row := range s.rows[timers] {
 		var t store.Timer
-		if record.Decode(v, &t) != nil {
-			return
+		if row.state != rowSound || record.Decode(s.value(timers, k), &t) != nil {
+			continue
 		}
-		s.keep(timers, k, v)
-		ref := string(timerKindRef(t.Kind, t.Ref))
+		ref, due := string(timerKindRef(t.Kind, t.Ref)), string(moment(nil, t.Due))
+		named := string(s.value(timerRef, ref))
+		if kept, twice := s.set[timerRef][ref]; twice {
+			other := string(valueOf(timerRef, kept))
+			if other == named || due != named && other < due {
+				continue
+			}
+			delete(s.set[timers], string(timerKey(t.Kind, []byte(other), t.Ref)))
+		}
+		s.keep(timers, k, s.value(timers, k))
 		if !s.has(timerRef, ref) {
 			s.mended(timerRef, fmt.Sprintf("the row of %s %q was missing or damaged, and was rebuilt", t.Kind, t.Ref))
 		}
-		s.keep(timerRef, ref, moment(nil, t.Due))
-	})
+		s.keep(timerRef, ref, []byte(due))
+	}
 	s.sound(timerRef, func(k string, due []byte) {
 		if s.set[timerRef][k] != nil {
 			return
@@ -361,6 +372,7 @@ func (s *salvage) timers() {
 			return
 		}
 		t := store.Timer{Kind: store.TimerKind(kind), Ref: ref, Due: readMoment(due)}
+		t.Lane, t.Affinity = s.laneOf(t)
 		v, err := record.Append(nil, &t)
 		if err != nil {
 			return
@@ -369,6 +381,37 @@ func (s *salvage) timers() {
 		s.keep(timers, string(timerKey(t.Kind, due, ref)), v)
 		s.mended(timers, fmt.Sprintf("the timer %s of %q was missing or damaged, and was rebuilt", kind, ref))
 	})
+}
+
+// laneOf reads the lane and the affinity of a timer from the record that the timer is for.
+func (s *salvage) laneOf(t store.Timer) (lane, affinity string) {
+	conversation := ""
+	switch {
+	case timerOf[t.Kind] == outboxMessages:
+		return soundRecord[store.OutboxMessage](s, outboxMessages, t.Ref).To, ""
+	case t.Kind == store.TimerWebhook:
+		call := soundRecord[store.Call](s, calls, t.Ref)
+		if c := soundRecord[store.Conversation](s, conversations, call.Conversation).Caller; c != nil {
+			lane = c.Caller.Name
+		}
+		return lane, ""
+	case t.Kind == store.TimerThink:
+		conversation = soundRecord[approvers.Turn](s, turns, t.Ref).Conversation
+	case t.Kind == store.TimerRun:
+		conversation = soundRecord[approvers.Execution](s, executions, t.Ref).Conversation
+	}
+	if conversation != "" {
+		affinity = store.ToConversation + conversation
+	}
+	return "", affinity
+}
+
+// soundRecord reads a record; it is the zero value if the record is missing or damaged.
+func soundRecord[T any](s *salvage, in bucket, id string) (rec T) {
+	if _, js, err := cutHeader(s.value(in, id)); err == nil && record.Decode(js, &rec) != nil {
+		return *new(T)
+	}
+	return rec
 }
 
 func (s *salvage) tallies() {

@@ -60,6 +60,10 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 	return requestTable.readable(t.rows, t.rows.back(requestPerson, text(nil, string(who)), from), limit)
 }
 
+func (t reader) Requests(conversation string) ([]approvers.Request, error) {
+	return requestTable.all(t.rows, t.rows.scan(requestConversation, text(nil, conversation), nil), noLimit)
+}
+
 func (t *tx) PutRequest(r approvers.Request) error { return requestTable.write(t.rows, r) }
 
 func (t reader) Execution(id string) (approvers.Execution, error) {

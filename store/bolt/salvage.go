@@ -147,7 +147,9 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 	if schemaOf := string(again.root[string(schemaKey)]); schemaOf != "" && schemaOf != fmt.Sprint(schema) || again.root[string(upgradingKey)] != nil {
 		return nil, fmt.Errorf("it was written by another version of the program, with the format %q: open it once with that version", schemaOf)
 	}
-	s.strays(again)
+	if added := s.strays(again); added > 0 && !freelist && len(s.damage) == 0 {
+		s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of free pages is damaged, and rows were found on pages that nothing refers to: some of them may be older than the last ones"})
+	}
 	rows := 0
 	for _, of := range s.rows {
 		rows += len(of)
@@ -604,6 +606,12 @@ func (s *salvage) wanted() {
 			s.mended(timers, fmt.Sprintf("the timer %s of %q was missing, and was set again", t.Kind, t.Ref))
 		}
 	}
+	eachRecord(s, conversations, func(c *store.Conversation) {
+		if c.Caller == nil || !s.there(calls, c.Caller.Request) {
+			return
+		}
+		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // it ends at once if there is nothing to tell
+	})
 	open := map[string]bool{} // executions of calls without a result
 	eachRecord(s, calls, func(c *store.Call) {
 		open[c.Execution] = open[c.Execution] || c.Outcome == ""
@@ -644,6 +652,11 @@ func (s *salvage) wanted() {
 			want(store.Timer{Kind: m.Rank.Timer(), Ref: m.ID, Lane: m.To})
 		}
 	})
+}
+
+func (s *salvage) there(in bucket, k string) bool {
+	_, there := s.set[in][k]
+	return there
 }
 
 // runTimer returns the timer of a run that has not ended.

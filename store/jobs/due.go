@@ -22,17 +22,23 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 // mostDue is how many due timers one read returns, in addition to the timers that wait in held lanes.
 const mostDue = 1024
 
+// mostFirst is how many timers are read in search of due ones. If not all of them are due, no second read is needed.
+const mostFirst = 8
+
 // fallen is like due, but skips no timers. Each kind is read often, so a kind without due timers costs only one read of
 // the index.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {
-	first, err := reader.TimersIn(shares, kind, time.Time{}, 1)
+	first, err := reader.TimersIn(shares, kind, time.Time{}, mostFirst)
 	if err != nil || len(first) == 0 {
 		return nil, next, err
 	}
 	now := r.Now()
-	if !first[0].Due.After(now) {
+	for len(due) < len(first) && !first[len(due)].Due.After(now) {
+		due = first[:len(due)+1]
+	}
+	if len(due) == mostFirst { // there may be more
 		if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
 			return due, next, err
 		}

@@ -43,6 +43,29 @@ type callFixture struct {
 	n        *atomic.Int64           // messages so far
 	asked    func(approvers.Request) // called when a request waits; nil: nothing
 	ran      func(execution string)  // called when a tool runs; nil: nothing
+	step     func(clickStep, string) // called at each step of a click, with the id of the request, and later of the execution; nil: nothing
+}
+
+// clickStep is a moment on the way from a click to the run.
+type clickStep int
+
+const (
+	acknowledged clickStep = iota // the click is stored
+	taken                         // a replica begins to carry it out
+	decided
+	begun // a replica begins the run
+	claimed
+	clickSteps
+)
+
+func (s clickStep) String() string {
+	return [...]string{"acknowledged", "taken", "decided", "begun", "claimed"}[s]
+}
+
+func (f *callFixture) at(s clickStep, id string) {
+	if f.step != nil {
+		f.step(s, id)
+	}
 }
 
 // newCallFixture makes a fixture, and puts its policy into force.
@@ -172,17 +195,22 @@ func (f *callFixture) work() (stop func()) {
 				_, err := f.message(ctx, t.Ref, ts)
 				return err
 			}
-			r, err := f.workflow.Views.Request(ctx, strings.TrimPrefix(t.Ref, clickRow))
+			id := strings.TrimPrefix(t.Ref, clickRow)
+			f.at(taken, id)
+			r, err := f.workflow.Views.Request(ctx, id)
 			if err == nil {
 				_, err = f.decide(ctx, t.Ref, r)
 			}
+			f.at(decided, id)
 			return err
 		}},
 		store.TimerThink: {Concurrency: 16, Handle: func(ctx context.Context, t store.Timer) error { return f.think(ctx, t.Ref) }},
 		store.TimerRun: {Concurrency: 16, Handle: func(ctx context.Context, t store.Timer) error {
+			f.at(begun, t.Ref)
 			if _, run, err := f.workflow.Runs.Claim(ctx, t.Ref); err != nil || !run {
 				return err
 			}
+			f.at(claimed, t.Ref)
 			if f.ran != nil {
 				f.ran(t.Ref)
 			}

@@ -29,6 +29,18 @@ func (s *Store) Exec(ctx context.Context, sql string) error {
 	return err
 }
 
+// AwaitIdle waits until every connection of the pool is free: View does not wait for the end of its snapshot.
+func (s *Store) AwaitIdle(ctx context.Context) error {
+	for s.pool.Stat().AcquiredConns() > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
 // Reconnect makes a new connection and closes it.
 func (s *Store) Reconnect(ctx context.Context) error {
 	conn, err := s.config.connect(ctx)

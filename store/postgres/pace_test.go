@@ -161,25 +161,17 @@ func percentiles(took []time.Duration) (p50, p99 float64) {
 	return at(0.5), at(0.99)
 }
 
-// BenchmarkReplicas compares three replicas with one. Somebody approves a request, and the next one when the call has
-// run: how long does that take, if the click arrives at one replica and another one runs the call? Then many approve at
-// the same moment: how many calls are run in a second, and how long do the connections wait for what?
+// BenchmarkReplicas compares three replicas with one. How long does it take from a click at one replica until another
+// one runs the call? First each click comes when everything is done that the one before caused, in turn with one replica
+// and with three ("calm"); then it comes when the call of the one before has run. Then many approve at the same moment:
+// how many calls are run in a second, and how long do the connections wait for what?
 func BenchmarkReplicas(b *testing.B) {
 	const round, workers = 64, 64
 	server := diskServer(b)
-	type side struct {
-		name     string
-		replicas []*callFixture
-		asked    chan approvers.Request
-		ran      chan int // the number of the replica that ran a call
-		alone    []time.Duration
-		spent    time.Duration
-		done     int
-		sample   waits
-	}
-	sides := []*side{{name: "one-"}, {name: "three-"}}
+	sides := []*side{{name: "one-", moments: map[string]*[clickSteps]time.Time{}}, {name: "three-", moments: map[string]*[clickSteps]time.Time{}}}
 	for i, s := range sides {
-		url := newDatabase(b, server, fmt.Sprintf("side%d", i))
+		s.database = fmt.Sprintf("side%d", i)
+		url := newDatabase(b, server, s.database)
 		s.asked, s.ran = make(chan approvers.Request, round), make(chan int, round)
 		first := newCallFixture(b, open(b, url))
 		for n := range 1 + 2*i {
@@ -188,7 +180,7 @@ func BenchmarkReplicas(b *testing.B) {
 				f = first.on(open(b, url), nil)
 			}
 			f = f.joined(fmt.Sprint(n))
-			f.asked, f.ran = func(r approvers.Request) { s.asked <- r }, func(string) { s.ran <- n }
+			f.asked, f.ran, f.step = func(r approvers.Request) { s.asked <- r }, func(string) { s.ran <- n }, s.reached
 			f.work()
 			s.replicas = append(s.replicas, f)
 		}
@@ -196,33 +188,35 @@ func BenchmarkReplicas(b *testing.B) {
 			f.has(func(own store.Shares) bool { return own != 0 && len(list(own)) <= store.ShareCount/len(s.replicas)+1 })
 		}
 	}
-	ask := func(s *side) []approvers.Request {
-		crowd(b, 4, round, func(int) error { return s.replicas[0].say(b.Context()) })
-		var requests []approvers.Request
-		for range round {
-			requests = append(requests, <-s.asked)
-		}
-		s.replicas[0].quiet()
-		return requests
-	}
 	for b.Loop() {
-		for _, s := range sides {
-			for _, r := range ask(s) {
-				began := time.Now()
-				if err := s.replicas[0].click(b.Context(), r); err != nil {
-					b.Fatal(err)
-				}
-				at := <-s.ran
-				if at > 0 || len(s.replicas) == 1 { // otherwise no other replica had a part in it
-					s.alone = append(s.alone, time.Since(began))
-				}
+		calm := [][]approvers.Request{sides[0].ask(round), sides[1].ask(round)}
+		for i := range round {
+			for n, s := range sides {
+				s.calm.add(s.click(calm[n][i]))
+				s.replicas[0].quiet()
 			}
-			requests := ask(s)
+		}
+		for _, s := range sides {
+			one := s.ask(round)
+			cpu := processorTime(b) + serverTime(b, server, s.database)
+			for _, r := range one {
+				s.alone.add(s.click(r))
+			}
+			s.replicas[0].quiet()
+			s.worked += processorTime(b) + serverTime(b, server, s.database) - cpu
+			requests := s.ask(round)
 			stop := s.sample.begin(b, server)
 			began := time.Now()
-			crowd(b, workers, round, func(i int) error { return s.replicas[i%len(s.replicas)].click(b.Context(), requests[i]) })
+			crowd(b, workers, round, func(i int) error {
+				err := s.replicas[i%len(s.replicas)].click(b.Context(), requests[i])
+				s.reached(acknowledged, requests[i].ID)
+				return err
+			})
 			for range round {
 				<-s.ran
+			}
+			for _, r := range requests {
+				s.crowded = append(s.crowded, s.between(r.ID, acknowledged, taken))
 			}
 			s.spent += time.Since(began)
 			stop()
@@ -231,9 +225,11 @@ func BenchmarkReplicas(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 	for _, s := range sides {
-		p50, p99 := percentiles(s.alone)
-		b.ReportMetric(p50, s.name+"p50-ms")
-		b.ReportMetric(p99, s.name+"p99-ms")
+		s.calm.report(b, s.name+"calm-")
+		s.alone.report(b, s.name)
+		p50, p99 := percentiles(s.crowded)
+		b.Logf("%s many at once: carried out p50 %.1f ms, p99 %.1f ms after the acknowledgement", s.name, p50, p99)
+		b.ReportMetric(1000*s.worked.Seconds()/float64(s.done), s.name+"cpu-ms/click")
 		b.ReportMetric(float64(s.done)/s.spent.Seconds(), s.name+"runs/s")
 		for kind, share := range s.sample.shares() {
 			b.ReportMetric(share, s.name+kind+"-%")
@@ -251,6 +247,97 @@ func BenchmarkReplicas(b *testing.B) {
 	b.ReportMetric(deadlocks, "deadlocks")
 	perSecond := func(s *side) float64 { return float64(s.done) / s.spent.Seconds() }
 	b.ReportMetric(perSecond(sides[1])/perSecond(sides[0]), "ratio")
+}
+
+// side is one database of BenchmarkReplicas with its replicas.
+type side struct {
+	name     string
+	database string
+	replicas []*callFixture
+	asked    chan approvers.Request
+	ran      chan int // the number of the replica that ran a call
+
+	mu      sync.Mutex
+	moments map[string]*[clickSteps]time.Time // by request, and then by execution
+
+	calm, alone clickTimes
+	crowded     []time.Duration // many at once: from the acknowledgement until a replica carries the click out
+	worked      time.Duration   // processor time of the clicks in alone, of all replicas and the server
+	spent       time.Duration   // of many clicks at once
+	done        int
+	sample      waits
+}
+
+// ask makes requests that wait.
+func (s *side) ask(n int) (requests []approvers.Request) {
+	f := s.replicas[0]
+	crowd(f, 4, n, func(int) error { return f.say(f.Context()) })
+	for range n {
+		requests = append(requests, <-s.asked)
+	}
+	f.quiet()
+	return requests
+}
+
+func (s *side) reached(step clickStep, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moments[id] == nil {
+		s.moments[id] = &[clickSteps]time.Time{}
+	}
+	s.moments[id][step] = time.Now()
+}
+
+// between returns the time between two steps of a click on a request; 0 if the second came first.
+func (s *side) between(id string, from, to clickStep) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.moments[id][to].Sub(s.moments[id][from]))
+}
+
+// click approves a request at the first replica, and waits until the call runs. If that replica had a part in it although
+// there are others, it returns nil.
+func (s *side) click(r approvers.Request) []time.Duration {
+	f := s.replicas[0]
+	f.Helper()
+	began := time.Now()
+	if err := f.click(f.Context(), r); err != nil {
+		f.Fatal(err)
+	}
+	s.reached(acknowledged, r.ID)
+	if at := <-s.ran; at == 0 && len(s.replicas) > 1 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var after []time.Duration
+	for step := range clickSteps {
+		id := r.ID
+		if step >= begun {
+			id = r.Execution
+		}
+		after = append(after, s.moments[id][step].Sub(began))
+	}
+	return after
+}
+
+// clickTimes are the times from clicks to each of their steps.
+type clickTimes [clickSteps][]time.Duration
+
+func (c *clickTimes) add(after []time.Duration) {
+	for step, d := range after {
+		c[step] = append(c[step], d)
+	}
+}
+
+func (c *clickTimes) report(b *testing.B, name string) {
+	for step := range clickSteps {
+		p50, p99 := percentiles(c[step])
+		b.Logf("%s%s p50 %.1f ms, p99 %.1f ms", name, step, p50, p99)
+	}
+	p50, p99 := percentiles(c[claimed])
+	b.ReportMetric(p50, name+"p50-ms")
+	b.ReportMetric(p99, name+"p99-ms")
 }
 
 // waits counts what connections in a transaction are seen to do.

@@ -198,6 +198,10 @@ func (t reader) RequestsOf(who approvers.PersonID, before store.RequestCursor, l
 		text(who), moment(before.CreatedAt), text(before.ID))
 }
 
+func (t reader) Requests(conversation string) ([]approvers.Request, error) {
+	return requestTable.all(t.run, "WHERE conversation = $1 ORDER BY id", text(conversation))
+}
+
 func (t reader) Execution(id string) (approvers.Execution, error) {
 	if _, ok := t.run.known[executionTable.key(id)]; !ok && t.run.begin == beginUpdate {
 		if err := t.run.lookUpExecution(id); err != nil {

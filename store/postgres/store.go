@@ -94,20 +94,24 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if !s.enter() {
 		return store.ErrClosed
 	}
-	defer s.running.Done()
 	conn, err := s.acquire(ctx)
 	if err != nil {
+		s.running.Done()
 		return err
 	}
 	limited, cancel := context.WithoutCancel(ctx), func() {}
 	if end, ok := ctx.Deadline(); ok {
 		limited, cancel = context.WithDeadline(limited, end)
 	}
-	defer cancel()
 	r := newRun(limited, s, conn, beginView)
 	defer func() {
-		r.rollback()
-		r.conn.Release()
+		r.ended = true
+		go func() { // nobody has to wait for the end of a snapshot
+			defer s.running.Done()
+			defer cancel()
+			r.rollback()
+			r.conn.Release()
+		}()
 	}()
 	err = fn(reader{r})
 	if r.failure != nil {

@@ -21,7 +21,7 @@ import (
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)
-	s := open(t, url)
+	s := open(t, url+"&pool_max_conns=1") // each connection prepares statements of its own
 	_, replica := join(t, at(name), postgres.ReplicaOptions{Name: "another way", Lease: time.Minute})
 	ctx, leave, ok := replica.Enter(t.Context(), store.ShareClaim(0)) // checking a claim takes no round trip of its own
 	if !ok {
@@ -33,6 +33,9 @@ func TestRoundTrips(t *testing.T) {
 	counted := map[string]int64{}
 	step := func(name string, do func() error) {
 		t.Helper()
+		if err := s.AwaitIdle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		from := p.Trips.Load()
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", name, err)

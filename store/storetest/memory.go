@@ -226,6 +226,11 @@ func (m *memory) RequestsOf(who approvers.PersonID, before store.RequestCursor, 
 	}, func(a, b approvers.Request) int { return -order(a.CreatedAt, a.ID, b) }, limit), nil
 }
 
+func (m *memory) Requests(conversation string) ([]approvers.Request, error) {
+	return sorted(m.requests, func(r approvers.Request) bool { return r.Conversation == conversation },
+		func(a, b approvers.Request) int { return cmp.Compare(a.ID, b.ID) }, noLimit), nil
+}
+
 func (m *memory) PutRequest(r approvers.Request) error {
 	err := guard(m.requests, r.ID, &r.Version, func(r approvers.Request) uint64 { return r.Version })
 	if err == nil {

@@ -133,6 +133,7 @@ func readings() (all []reading) {
 			return len(calls), err
 		})
 		see("request "+n, func(r store.Reader) (any, error) { return r.Request(n) })
+		see("requests of "+n, func(r store.Reader) (any, error) { return r.Requests(n) })
 		see("execution "+n, func(r store.Reader) (any, error) { return r.Execution(n) })
 		see("executions of "+n, func(r store.Reader) (any, error) { return r.Executions(n) })
 		see("elicitation "+n, func(r store.Reader) (any, error) { return r.Elicitation(n) })

@@ -56,6 +56,15 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
+// ReadPatience reads only what was learned from a caller's hang-ups. The list of its requests may be long.
+func ReadPatience(r store.Reader, name string) (c Caller, err error) {
+	var of struct {
+		HangUps []HangUp `json:"hang_ups"`
+	}
+	_, err = readJSON(r, store.SettingCaller+name, &of)
+	return Caller{HangUps: of.HangUps}, err
+}
+
 // ReadCaller reads what is stored about a caller, or the zero value.
 func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingCaller+name, &c)

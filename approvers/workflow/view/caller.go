@@ -55,7 +55,7 @@ func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest
 // Patience returns how long a client's call can be held before the client would hang up, as far as it is known.
 func (v *Reader) Patience(ctx context.Context, client string) (patience time.Duration, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
-		known, _, err := settings.ReadCaller(r, client)
+		known, err := settings.ReadPatience(r, client)
 		patience = known.Patience(v.now())
 		return err
 	})

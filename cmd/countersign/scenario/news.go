@@ -37,6 +37,17 @@ func (p *player) news(ctx context.Context) (lines []string, err error) {
 			}
 			lines = append(lines, said...)
 		}
+		for _, a := range p.asked {
+			call, err := r.Call(a.request.ID)
+			if err != nil {
+				return err
+			}
+			said, err := p.newsOf(r, call.Turn, nil, seen)
+			if err != nil {
+				return err
+			}
+			lines = append(lines, said...)
+		}
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"countersign/agent/client"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/workspaceclient"
@@ -45,6 +46,8 @@ type Demo interface {
 	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another one.
 	Interrupted() bool
 	Resume(ctx context.Context) error
+	// Gateway returns the client by which another agent asks.
+	Gateway(client string) (*client.Client, error)
 	// Ended returns a channel that is closed when the bot has ended. Err then returns the reason.
 	Ended() <-chan struct{}
 	Err() error
@@ -58,6 +61,7 @@ type player struct {
 	team    string
 	people  []workspaceclient.Person
 	talks   []talk   // conversations in the order of their start; the last one is the current one
+	asked   []asked  // calls of other agents
 	clicked []string // channels where people clicked or typed a command
 	asides  []string
 	known   known

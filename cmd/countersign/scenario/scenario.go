@@ -41,6 +41,11 @@ import (
 //	Sam pauses notifications for 2 hours
 //	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends the pause
 //
+// What another agent does, which is a client of the gateway and runs its tools itself:
+//
+//	ci asks over the gateway for deploy: {"service":"shop"}
+//	ci goes on with deploy: deployed   claims the approval, runs the tool, and reports this result
+//
 // What happens:
 //
 //	12 minutes pass                 also: seconds, hours, days. Everything that is due meanwhile is done at its time, one after the other
@@ -154,7 +159,7 @@ func (s *Scenario) beside(file string) string {
 
 func parseAction(text string) (action, error) {
 	var forms []string
-	for _, l := range slices.Concat(worldLines, pauseLines, interruptionLines, verbLines, talkLines) {
+	for _, l := range slices.Concat(worldLines, pauseLines, interruptionLines, clientLines, verbLines, talkLines) {
 		if m := l.match.FindStringSubmatch(text); m != nil {
 			return l.action(m)
 		}

@@ -131,6 +131,20 @@ func (g *Gateway) Log() []string {
 	return append([]string(nil), g.log...)
 }
 
+// AwaitLog waits until a line has come that often.
+func (g *Gateway) AwaitLog(what, line string, times int) {
+	g.t.Helper()
+	g.Await(what, func([]Request) bool {
+		n := 0
+		for _, got := range g.Log() {
+			if got == line {
+				n++
+			}
+		}
+		return n >= times
+	})
+}
+
 // Await waits until a condition holds for the requests.
 func (g *Gateway) Await(what string, holds func([]Request) bool) []Request {
 	g.t.Helper()
@@ -173,6 +187,7 @@ func Hash(args string) string {
 func (g *Gateway) serve(w http.ResponseWriter, req *http.Request) {
 	g.mu.Lock()
 	g.log = append(g.log, req.Method+" "+req.URL.Path)
+	g.wake()
 	fault := g.fault
 	g.mu.Unlock()
 	if fault != nil && fault(w, req) {
@@ -330,10 +345,17 @@ func (g *Gateway) get(w *httptest.ResponseRecorder, req *http.Request, id string
 		g.mu.Lock()
 		r, changed := g.find(id), g.changed
 		over := r.Status != "pending"
+		if known := req.Header.Get("If-None-Match"); known != "" {
+			over = known != r.etag()
+		}
 		if over || seconds == 0 {
-			if r.ID == "" {
+			switch {
+			case r.ID == "":
 				Problem(w, http.StatusNotFound, "not_found", "there is no such request")
-			} else {
+			case req.Header.Get("If-None-Match") == r.etag():
+				w.Header().Set("ETag", r.etag())
+				w.WriteHeader(http.StatusNotModified)
+			default:
 				g.send(w, http.StatusOK, r)
 			}
 			g.mu.Unlock()
@@ -348,6 +370,11 @@ func (g *Gateway) get(w *httptest.ResponseRecorder, req *http.Request, id string
 			return
 		}
 	}
+}
+
+// etag changes with the request.
+func (r *Request) etag() string {
+	return fmt.Sprintf("%q", Hash(fmt.Sprint(r.Status, r.Edited, r.Reason, r.Outcome, r.Questions)))
 }
 
 // current returns the arguments as an approver changed them, or as they were sent.
@@ -372,7 +399,7 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 			decision["automatic"], decision["by"] = true, []any{}
 		}
 		if r.Edited != "" {
-			decision["type"], decision["args"] = "edit", json.RawMessage(r.Edited)
+			decision["type"], decision["args"], decision["args_json"] = "edit", json.RawMessage(r.Edited), r.Edited
 		}
 		if r.Status == "rejected" {
 			decision["type"] = "reject"
@@ -398,7 +425,10 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 			status = http.StatusAccepted
 		}
 	}
-	w.Header().Set("ETag", `"1"`)
+	if _, result, ok := strings.Cut(r.Outcome, " "); ok {
+		out["result"] = result
+	}
+	w.Header().Set("ETag", r.etag())
 	send(w, status, out)
 }
 

@@ -1,0 +1,374 @@
+// Package npmtest runs the programs of docs/sdks.md with the SDKs that are published on npm, and scripted models.
+package npmtest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/agent/client"
+	"countersign/internal/testkit/fakegateway"
+	"countersign/internal/testkit/npm"
+)
+
+const untried = "the adapters for the OpenAI Agents SDK, the AI SDK and LangChain were"
+
+// mostLines is how many lines a user needs for a whole agent.
+const mostLines = 20
+
+// programs are the programs of the page, by the SDK's name.
+func programs(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/sdks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		name := "without"
+		if m := regexp.MustCompile(`countersign-client/(\w+)"`).FindStringSubmatch(block[1]); m != nil {
+			name = m[1]
+		}
+		out[name] = block[1]
+	}
+	if len(out) != 4 {
+		t.Fatalf("the page has %d programs, want 4", len(out))
+	}
+	return out
+}
+
+// compile compiles the client and the programs, and returns the folder with them.
+func compile(t *testing.T) (node, dir string) {
+	t.Helper()
+	node, tool := npm.Require(t, untried)
+	packages := filepath.Join(npm.Installed(t, tool, ".", "client"), "node_modules")
+	dir = t.TempDir()
+	modules := filepath.Join(dir, "node_modules")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(modules, 0o755))
+	entries, err := os.ReadDir(packages)
+	must(err)
+	for _, e := range entries {
+		must(os.Symlink(filepath.Join(packages, e.Name()), filepath.Join(modules, e.Name())))
+	}
+	// The client is a folder beside, as it is when somebody installs the folder.
+	lib := filepath.Join(dir, "client")
+	must(os.CopyFS(lib, os.DirFS("../typescript")))
+	must(os.Symlink(lib, filepath.Join(modules, "countersign-client")))
+	tsc := func(in string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(node, append([]string{filepath.Join(packages, "typescript", "bin", "tsc")}, args...)...)
+		cmd.Dir = in
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("tsc: %v\n%s", err, out)
+		}
+	}
+	tsc(lib)
+	must(os.CopyFS(dir, os.DirFS("testdata")))
+	for name, program := range programs(t) {
+		must(os.WriteFile(filepath.Join(dir, name+".ts"), []byte(program), 0o644))
+	}
+	must(os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`), 0o644))
+	must(os.WriteFile(filepath.Join(dir, "tsconfig.json"), []byte(`{"compilerOptions": {"target": "es2022", "module": "nodenext",
+		"lib": ["es2023", "dom", "dom.iterable"], "types": ["node"], "strict": true, "skipLibCheck": true}, "include": ["*.ts"]}`), 0o644))
+	tsc(dir)
+	return node, dir
+}
+
+// agent is a program of the page, which runs against a gateway.
+type agent struct {
+	*testing.T
+	node, dir, sdk string
+	gate           *fakegateway.Gateway
+	build          string
+	calls          string // JSON: the arguments of the model's calls
+}
+
+// start starts the program.
+func (a agent) start() (*exec.Cmd, *bytes.Buffer) {
+	a.Helper()
+	out := &bytes.Buffer{}
+	cmd := exec.CommandContext(a.Context(), a.node, a.sdk+".js")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = a.dir, out, out
+	cmd.Env = append(os.Environ(), "SDK="+a.sdk, "GATE="+a.gate.URL, "TOKEN="+fakegateway.Token, "BUILD="+a.build, "CALLS="+a.calls)
+	if err := cmd.Start(); err != nil {
+		a.Fatal(err)
+	}
+	return cmd, out
+}
+
+// run runs the program to its end, and returns what it prints.
+func (a agent) run() string {
+	a.Helper()
+	cmd, out := a.start()
+	if err := cmd.Wait(); err != nil {
+		a.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// ran returns the arguments with which the tool ran.
+func (a agent) ran() string {
+	raw, err := os.ReadFile(filepath.Join(a.dir, a.build+".ran"))
+	if err != nil && !os.IsNotExist(err) {
+		a.Fatal(err)
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// asked are the bytes of the model's call. An encoder would change them.
+const asked = `{ "service":"shop",  "version":"1.4.2" }`
+
+const plain = `{"service":"shop","version":"1.4.2"}`
+
+// approve approves every request at once.
+func approve(r *fakegateway.Request) { r.Status = "approved" }
+
+func TestSDKs(t *testing.T) {
+	node, dir := compile(t)
+	one := fmt.Sprintf("[%q]", asked)
+	list := programs(t)
+	delete(list, "without") // is only compiled
+	for sdk, program := range list {
+		lines := 0
+		for line := range strings.Lines(program) {
+			if strings.TrimSpace(line) != "" {
+				lines++
+			}
+		}
+		if lines > mostLines {
+			t.Errorf("%s: the program has %d lines, more than %d", sdk, lines, mostLines)
+		}
+		scenario := func(name, calls string, decide func(*fakegateway.Request), test func(t *testing.T, a agent)) {
+			t.Run(sdk+"/"+name, func(t *testing.T) {
+				g := fakegateway.New(t, "../../gateway/openapi.json")
+				g.OnAsk(decide)
+				test(t, agent{t, node, dir, sdk, g, sdk + "-" + strings.ReplaceAll(name, " ", "-"), calls})
+			})
+		}
+		// exchange is a call that is decided at once: what the model reads, with what the tool ran, and what was reported.
+		exchange := func(name, calls string, decide func(*fakegateway.Request), heard, ran, outcome string) {
+			scenario(name, calls, decide, func(t *testing.T, a agent) {
+				if got := a.run(); !strings.Contains(got, heard) {
+					t.Errorf("the model reads %s\nwant %s", got, heard)
+				}
+				if got := a.ran(); got != ran {
+					t.Errorf("the tool ran with %q, want %q", got, ran)
+				}
+				if got := a.gate.Requests()[0].Outcome; got != outcome {
+					t.Errorf("the outcome is %q, want %q", got, outcome)
+				}
+			})
+		}
+		exchange("approved", one, approve, "heard: deployed shop 1.4.2", plain, "succeeded deployed shop 1.4.2")
+		scenario("asked", one, func(r *fakegateway.Request) { r.Status = "rejected" }, func(t *testing.T, a agent) {
+			a.run()
+			got := a.gate.Requests()[0]
+			args := plain // the SDKs parse the model's bytes
+			if sdk == "openai" {
+				args = asked
+			}
+			if got.Key != a.build+":call_0" || got.Tool != "deploy" || got.Mode != "decide" || got.Args != args || !slices.Equal(got.Accepts, client.All) {
+				t.Errorf("the gateway is asked %+v", got)
+			}
+		})
+		exchange("edited", one, func(r *fakegateway.Request) {
+			r.Status, r.Edited, r.Reason = "approved", `{"service":"shop","version":"1.4.1"}`, "1.4.2 is broken"
+		},
+			`An approver changed the arguments of the call to {"service":"shop","version":"1.4.1"}. The reason: 1.4.2 is broken`,
+			`{"service":"shop","version":"1.4.1"}`, "succeeded deployed shop 1.4.1")
+		scenario("edited to what the tool can't take", one, func(r *fakegateway.Request) { r.Status, r.Edited = "approved", `{"service":7,"version":"1"}` }, func(t *testing.T, a agent) {
+			got := a.run()
+			if outcome := a.gate.Requests()[0].Outcome; !strings.HasPrefix(outcome, "failed ") || a.ran() != "" {
+				t.Errorf("the model reads %s; the outcome is %q; the tool ran with %q", got, outcome, a.ran())
+			}
+		})
+		exchange("rejected", one, func(r *fakegateway.Request) { r.Status, r.Reason = "rejected", "not on a Friday" },
+			"heard: The call was rejected by Team Lead, and did not run: not on a Friday", "", "")
+		scenario("failed", `["{\"service\":\"broken\",\"version\":\"1\"}"]`, approve, func(t *testing.T, a agent) {
+			cmd, out := a.start()
+			if err := cmd.Wait(); (err != nil) != (sdk == "langchain") { // its agents end at a tool's error
+				t.Errorf("%v\n%s", err, out)
+			}
+			if got := a.gate.Requests()[0].Outcome; got != "failed the service is broken" || a.ran() != `{"service":"broken","version":"1"}` {
+				t.Errorf("the outcome is %q; the tool ran with %q\n%s", got, a.ran(), out)
+			}
+		})
+		scenario("refused by the policy", one, nil, func(t *testing.T, a agent) {
+			a.gate.Fault(func(w http.ResponseWriter, _ *http.Request) bool {
+				fakegateway.Problem(w, http.StatusForbidden, "tool_not_allowed", "the client may not ask for deploy")
+				return true
+			})
+			if got := a.run(); !strings.Contains(got, "heard: The call did not run") || !strings.Contains(got, "may not ask for deploy") || a.ran() != "" {
+				t.Errorf("the model reads %s; the tool ran %q", got, a.ran())
+			}
+		})
+		scenario("stopped while people think", one, nil, func(t *testing.T, a agent) {
+			first, _ := a.start()
+			list := a.gate.Await("the call is asked about", func(list []fakegateway.Request) bool { return len(list) == 1 })
+			a.gate.AwaitLog("the agent waits", "GET /v1/requests/"+list[0].ID, 1)
+			if err := first.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = first.Wait()
+			second, out := a.start()
+			a.gate.AwaitLog("the agent attaches again", "POST /v1/requests", 2)
+			a.gate.Change(list[0].ID, approve)
+			if err := second.Wait(); err != nil || !strings.Contains(out.String(), "heard: deployed shop 1.4.2") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if n := len(a.gate.Requests()); n != 1 || a.ran() != plain {
+				t.Errorf("%d requests; the tool ran with %q", n, a.ran())
+			}
+		})
+		slow := `{"service":"slow","version":"1"}`
+		scenario("stopped while the tool runs", fmt.Sprintf("[%q]", slow), approve, func(t *testing.T, a agent) {
+			first, _ := a.start()
+			a.gate.Await("the approval is claimed", func(list []fakegateway.Request) bool { return len(list) == 1 && list[0].Status == "running" })
+			if err := first.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = first.Wait()
+			before := a.ran()
+			if got := a.run(); !strings.Contains(got, "its outcome is not known") || a.ran() != before {
+				t.Errorf("the model reads %s; the tool ran with %q", got, a.ran())
+			}
+		})
+		scenario("stopped after the tool ran", one, func(r *fakegateway.Request) { r.Status, r.Outcome = "succeeded", "succeeded deployed shop 1.4.2" }, func(t *testing.T, a agent) {
+			if got := a.run(); !strings.Contains(got, "This call ran before, and was not made again. Its result: deployed shop 1.4.2") || a.ran() != "" {
+				t.Errorf("the model reads %s; the tool ran with %q", got, a.ran())
+			}
+		})
+		scenario("one of two is rejected", fmt.Sprintf(`[%q, "{\"service\":\"blog\",\"version\":\"2\"}"]`, asked), func(r *fakegateway.Request) {
+			r.Status = "approved"
+			if strings.Contains(r.Args, "blog") {
+				r.Status, r.Reason = "rejected", "not now"
+			}
+		}, func(t *testing.T, a agent) {
+			got := a.run()
+			list := a.gate.Requests()
+			if !strings.Contains(got, "not now") || len(list) != 2 {
+				t.Fatalf("the model reads %s; %+v", got, list)
+			}
+			shop := list[0]
+			if strings.Contains(shop.Args, "blog") {
+				shop = list[1]
+			}
+			if sdk == "langchain" { // runs none of them
+				if shop.Withdrawn == "" || a.ran() != "" {
+					t.Errorf("the approved call is not withdrawn: %+v; the tool ran with %q", shop, a.ran())
+				}
+			} else if a.ran() != plain || shop.Outcome != "succeeded deployed shop 1.4.2" {
+				t.Errorf("the approved call did not run: %+v, %q", shop, a.ran())
+			}
+		})
+	}
+}
+
+// TestCore uses the client without an SDK.
+func TestCore(t *testing.T) {
+	node, dir := compile(t)
+	g := fakegateway.New(t, "../../gateway/openapi.json")
+	g.OnAsk(func(r *fakegateway.Request) {
+		r.Status = "approved"
+		switch r.Key {
+		case "question":
+			r.Status, r.Questions = "pending", []map[string]any{{"question": 0, "text": "Why now?", "by": "Team Lead"}}
+		case "edited":
+			r.Edited, r.Reason = `{"n":2}`, "half"
+		case "other-bytes":
+			r.Edited = `{"n":2}`
+		case "running":
+			r.Status = "running"
+		}
+	})
+	seen := map[string]int{}
+	g.Fault(func(w http.ResponseWriter, req *http.Request) bool {
+		id := strings.TrimPrefix(req.URL.Path, "/v1/requests/")
+		name, action, _ := strings.Cut(id, "/")
+		for _, r := range g.Requests() {
+			if r.ID == name {
+				name = r.Key
+			}
+		}
+		if req.URL.Path == "/v1/requests" {
+			name, action = req.Header.Get("Idempotency-Key"), "ask"
+		}
+		seen[name+" "+action]++
+		switch name + " " + action {
+		case "busy ask", "busy claim":
+			if seen[name+" "+action] > 1 {
+				return false
+			}
+			fakegateway.Problem(w, http.StatusServiceUnavailable, "unavailable", "the store is busy")
+		case "claim-lost claim":
+			panic(http.ErrAbortHandler)
+		case "report-lost outcome":
+			http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway)
+		case "other-bytes ask":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"req_x","status":"approved","args_sha256":%q,"decision":{"type":"edit","args_json":"{\"n\":3}","by":[]}}`, fakegateway.Hash(`{"n":2}`))
+		default:
+			return false
+		}
+		return true
+	})
+	cmd := exec.CommandContext(t.Context(), node, "core.js")
+	var out bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
+	cmd.Env = append(os.Environ(), "GATE="+g.URL, "TOKEN="+fakegateway.Token)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	list := g.Await("the question is answered", func(list []fakegateway.Request) bool {
+		return len(list) == 2 && list[1].Questions[0]["answer"] != nil
+	})
+	if got := list[1].Questions[0]["answer"]; got != "question says: because Why now?" {
+		t.Errorf("the answer is %q", got)
+	}
+	g.Change(list[1].ID, approve)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	want := `bytes ran: { "amount" : 12345678901234567890.10, "note":"<a & ü>" }
+bytes returns: {"done":"bytes"}
+question ran: {}
+question returns: {"done":"question"}
+busy ran: {}
+busy returns: {"done":"busy"}
+claim-lost throws: the answer to the claim was lost, so the tool did not run
+report-lost ran: {}
+warned: countersign: the outcome of req_5 was not reported: the gateway, or something before it, answered 502 Bad Gateway
+report-lost returns: {"done":"report-lost"}
+edited ran: {"n":2}
+edited returns: {"note":"An approver changed the arguments of the call to {\"n\":2}. The reason: half","result":{"done":"edited"}}
+other-bytes throws: the gateway approved other arguments than those that it returned
+running throws a refusal: The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.
+no-object throws: the arguments are not a JSON object
+refused: http://example.com
+refused: ftp://127.0.0.1
+refused: https://user@example.com
+refused: https://example.com?x=1
+`
+	if got := out.String(); got != want {
+		t.Errorf("it prints\n%s\nwant\n%s", got, want)
+	}
+	if seen["claim-lost claim"] != 1 || seen["busy ask"] != 2 || seen["busy claim"] != 2 || seen["other-bytes claim"] != 0 {
+		t.Errorf("the gateway saw %v", seen)
+	}
+	if got := g.Requests()[0]; got.Summary != "tests passed" || got.Outcome != `succeeded {"done":"bytes"}` {
+		t.Errorf("%+v", got)
+	}
+}

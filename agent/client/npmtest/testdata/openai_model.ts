@@ -1,0 +1,23 @@
+import { type Model, setTracingDisabled, Usage } from "@openai/agents";
+
+import { calls, heard, id } from "./script.js";
+
+setTracingDisabled(true);
+
+class OpenAIModel implements Model {
+  async getResponse(request: Parameters<Model["getResponse"]>[0]) {
+    const items = typeof request.input === "string" ? [] : request.input;
+    const results = items.filter((i) => i.type === "function_call_result").map((i) => (typeof i.output === "string" ? i.output : "text" in i.output ? i.output.text : JSON.stringify(i.output)));
+    return {
+      usage: new Usage(),
+      output: results.length
+        ? [{ type: "message" as const, role: "assistant" as const, status: "completed" as const, content: [{ type: "output_text" as const, text: heard(results) }] }]
+        : calls.map((args, n) => ({ type: "function_call" as const, callId: id(n), name: "deploy", status: "completed" as const, arguments: args })),
+    };
+  }
+  async *getStreamedResponse(): AsyncGenerator<never> {
+    throw new Error("not used");
+  }
+}
+
+export const model = new OpenAIModel();

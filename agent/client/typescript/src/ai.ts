@@ -1,0 +1,67 @@
+// For the AI SDK: tools that wait for Countersign, and the answers to its approval requests.
+
+import type { ModelMessage, ToolApprovalResponse, ToolSet } from "ai";
+
+import { Countersign, read, Refusal, refusal, sentence } from "./client.ts";
+
+/**
+ * Returns tools that run only if Countersign approves them, with the arguments that were approved. Their calls end the
+ * generation with an approval request, so that the program need not run while people think.
+ */
+export function gated<T extends ToolSet>(gate: Countersign, tools: T): T {
+  const out: ToolSet = {};
+  for (const [name, tool] of Object.entries(tools)) {
+    const run = tool.execute;
+    if (!run) throw new Error(`the tool ${name} has no execute function, so Countersign can't run it after an approval`);
+    gate.tools.add(name);
+    const execute: typeof run = async (input, options) => {
+      try {
+        return await gate.run({ id: options.toolCallId, tool: name, args: JSON.stringify(input) }, async (args, edited) => {
+          let result: unknown = await run(edited ? await read(tool.inputSchema, args) : input, options);
+          if (isStream(result)) for await (const part of result) result = part; // the last part is the result
+          return result;
+        }, { signal: options.abortSignal });
+      } catch (err) {
+        if (err instanceof Refusal) return err.message;
+        throw err;
+      }
+    };
+    out[name] = { ...tool, execute, needsApproval: true } as ToolSet[string];
+  }
+  return out as T;
+}
+
+function isStream(v: unknown): v is AsyncIterable<unknown> {
+  return typeof v === "object" && v !== null && Symbol.asyncIterator in v;
+}
+
+/**
+ * Waits until Countersign has decided about all approval requests for gated tools that have no answer in the messages,
+ * and returns the answers: the content of a message of the role "tool".
+ */
+export async function settle(gate: Countersign, messages: ModelMessage[], signal?: AbortSignal): Promise<ToolApprovalResponse[]> {
+  const parts = messages.flatMap((m) => (typeof m.content === "string" ? [] : m.content as Part[]));
+  const answered = new Set(parts.filter((p) => p.type === "tool-approval-response").map((p) => p.approvalId));
+  const calls = new Map(parts.filter((p) => p.type === "tool-call").map((p) => [p.toolCallId, p]));
+  const open = parts.filter((p) => p.type === "tool-approval-request" && !answered.has(p.approvalId) && gate.tools.has(calls.get(p.toolCallId)?.toolName ?? ""));
+  return Promise.all(open.map(async ({ approvalId = "", toolCallId = "" }): Promise<ToolApprovalResponse> => {
+    const call = calls.get(toolCallId);
+    try {
+      const r = await gate.decided({ id: toolCallId, tool: call?.toolName ?? "", args: JSON.stringify(call?.input) }, signal);
+      if (r.status === "approved" || r.status === "succeeded") return { type: "tool-approval-response", approvalId, approved: true };
+      throw new Refusal(sentence(r), r.status, r.id);
+    } catch (err) {
+      const known = refusal(err);
+      if (!(known instanceof Refusal)) throw known;
+      return { type: "tool-approval-response", approvalId, approved: false, reason: known.message };
+    }
+  }));
+}
+
+interface Part {
+  type: string;
+  approvalId?: string;
+  toolCallId?: string;
+  toolName?: string;
+  input?: unknown;
+}

@@ -1,0 +1,351 @@
+// A client of Countersign's gateway for programs that run their tools themselves. It has no dependencies.
+//
+// It promises what the Go client promises: arguments are sent byte for byte, and their hash is compared before a claim.
+// A claim is repeated only if it did not reach the gateway. The token never appears in an error, and is never sent to
+// another host.
+
+/** What a caller can take back from approvers. */
+export type Accepts = "approve" | "edit" | "reject";
+
+export interface Options {
+  /** The gateway's base URL: HTTPS, or this machine. */
+  address: string;
+  token: string;
+  /** Distinguishes the runs of an agent whose calls have ids that come again, such as "call_1". */
+  run?: string;
+  accepts?: Accepts[];
+  /** The Slack user for whom the caller acts. It only bars that person from deciding. */
+  onBehalfOf?: string;
+  /** Answers an approver's question. Without an answer, the call waits on. */
+  answer?: (question: string, call: Call) => string | undefined | Promise<string | undefined>;
+  /** How many milliseconds a request is repeated while the gateway can't be reached. */
+  patience?: number;
+}
+
+/** A tool call. The same id with the same arguments is the same call, also after a restart of the program. */
+export interface Call {
+  id: string;
+  tool: string;
+  /** A JSON object. */
+  args: string;
+  /** Why, in words that approvers read. */
+  summary?: string;
+}
+
+export type Status =
+  | "pending" | "approved" | "running" | "succeeded" | "failed" | "unknown"
+  | "rejected" | "expired" | "withdrawn" | "revoked" | "voided" | "refused" | "observed";
+
+/** The gateway's record of a call. The other fields are in its OpenAPI description. */
+export interface Request {
+  id: string;
+  status: Status;
+  args_sha256: string;
+  waits_for?: string[];
+  decision?: { type: Accepts; args_json?: string; by: { role: string }[]; reason?: string };
+  reason?: string;
+  receipt?: string;
+  result?: string;
+  questions?: { question: number; text: string; by: string; answer?: string }[];
+}
+
+/** The error of a call that must not run. The message is a sentence for the model. */
+export class Refusal extends Error {
+  readonly status: Status;
+  readonly request?: string;
+  constructor(message: string, status: Status, request?: string) {
+    super(message);
+    this.name = "Refusal";
+    this.status = status;
+    this.request = request;
+  }
+}
+
+/** The gateway's refusal of an HTTP request (RFC 9457). */
+export class Problem extends Error {
+  /** The last part of the problem's type, such as "key_reused"; "" if it is not one of the gateway's. */
+  readonly problem: string;
+  readonly status: number;
+  readonly retryAfter: number;
+  constructor(status: number, problem: string, text: string, retryAfter: number) {
+    super(problem ? `the gateway refused (${problem}): ${text}` : `the gateway, or something before it, answered ${status} ${text}`);
+    this.name = "Problem";
+    this.status = status;
+    this.problem = problem;
+    this.retryAfter = retryAfter;
+  }
+}
+
+const longestWait = 55; // seconds; the gateway's limit of one long poll
+const longestText = 65536;
+const prefix = "urn:countersign:problem:";
+
+/** With these problems, the gateway says that it did nothing, and that the request may be repeated. */
+const repeatable = new Set(["key_in_flight", "unavailable", "too_many_waiting", "too_many_requests"]);
+
+/** With these problems, the policy refuses the call. */
+const refusals = new Set(["refused", "tool_not_allowed", "tool_blocked", "invalid_arguments", "budget_used_up", "too_many_pending"]);
+
+export class Countersign {
+  /** The tools that an adapter has wrapped. */
+  readonly tools = new Set<string>();
+  #address: string;
+  #options: Options;
+
+  constructor(options: Options) {
+    const url = new URL(options.address);
+    const here = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && here)) {
+      throw new Error("the gateway's address must begin with https, because the token is sent there");
+    }
+    if (url.username || url.search || url.hash) throw new Error("the gateway's address has a user, a query or a fragment");
+    if (!/^[!-~]+$/.test(options.token)) throw new Error("the token is empty, or has characters that no token has");
+    this.#address = options.address.replace(/\/+$/, "");
+    this.#options = options;
+  }
+
+  /** Waits until the call is decided, and returns the request. The program may be restarted meanwhile. */
+  async decided(call: Call, signal?: AbortSignal): Promise<Request> {
+    const { run, accepts = ["approve", "edit", "reject"], onBehalfOf } = this.#options;
+    const rest = JSON.stringify({ mode: "decide", tool: call.tool, accepts, on_behalf_of: onBehalfOf, summary: call.summary });
+    const args = object(call.args);
+    let request = await this.#send("POST", "/v1/requests", {
+      body: `${rest.slice(0, -1)},"args":${args}}`, key: run ? `${run}:${call.id}` : call.id, repeat: true, signal,
+    });
+    const answered = new Set<number>();
+    for (let etag = ""; request.body.status === "pending"; etag = request.etag) {
+      for (const q of request.body.questions ?? []) {
+        if (q.answer || answered.has(q.question)) continue;
+        answered.add(q.question);
+        const text = await this.#options.answer?.(q.text, call);
+        if (text) await this.#act(request.body.id, "answer", { question: q.question, text: cut(text, 3000) }, false, signal);
+      }
+      request = await this.#send("GET", `/v1/requests/${request.body.id}?wait=${longestWait}`, { etag, last: request, repeat: true, signal });
+    }
+    return request.body;
+  }
+
+  /**
+   * Waits until the call is approved, claims the approval, runs the tool with the approved arguments, and reports the
+   * outcome. If the tool must not run, it throws a Refusal. If the call ran before, in a program that was stopped, it
+   * returns the result of that run in a sentence. If approvers changed the arguments, the result begins with a note
+   * about that.
+   */
+  async run<T>(call: Call, tool: (args: string, edited: boolean) => T | Promise<T>, options: RunOptions<T> = {}): Promise<T | string> {
+    let request: Request;
+    let args: string;
+    try {
+      request = await this.decided(call, options.signal);
+      if (request.status === "succeeded") return sentence(request);
+      if (request.status !== "approved") throw new Refusal(sentence(request), request.status, request.id);
+      args = request.decision?.type === "edit" ? request.decision.args_json ?? "" : object(call.args);
+      if ((await sha256(args)) !== request.args_sha256) throw new Error("the gateway approved other arguments than those that it returned");
+      await this.#claim(request, options.signal);
+    } catch (err) {
+      throw refusal(err);
+    }
+    const edit = request.decision?.type === "edit" ? request.decision : undefined;
+    let out: T;
+    try {
+      out = await tool(args, edit !== undefined);
+    } catch (err) {
+      await this.#report(request.id, "failed", text(err instanceof Error ? err.message : err));
+      throw err;
+    }
+    await this.#report(request.id, options.failed?.(out) ? "failed" : "succeeded", options.text ? options.text(out) : text(out));
+    if (!edit) return out;
+    const note = `An approver changed the arguments of the call to ${args}.${edit.reason ? ` The reason: ${edit.reason}` : ""}`;
+    return (options.noted ?? noted)(out, note) as T;
+  }
+
+  /** Takes a request back. The tool must not run afterwards. */
+  async withdraw(request: string, reason: string): Promise<void> {
+    await this.#act(request, "withdraw", { reason: cut(reason, 3000) }, true);
+  }
+
+  async #claim(request: Request, signal?: AbortSignal): Promise<void> {
+    try {
+      const claimed = await this.#act(request.id, "claim", { args_sha256: request.args_sha256 }, false, signal);
+      if (claimed.id !== request.id || claimed.args_sha256 !== request.args_sha256) throw new Error("it is about another request");
+    } catch (err) {
+      if ((err instanceof Problem && err.problem) || notSent(err)) throw err;
+      await this.#report(request.id, "failed", "The tool did not run, because the answer to the claim was lost.");
+      throw new Error("the answer to the claim was lost, so the tool did not run", { cause: err });
+    }
+  }
+
+  /** A report that fails does not change the result of the call: people are asked what happened. */
+  async #report(id: string, status: "succeeded" | "failed", result: string): Promise<void> {
+    try {
+      await this.#act(id, "outcome", result ? { status, text: cut(result, longestText) } : { status }, true);
+    } catch (err) {
+      if (err instanceof Problem && err.problem === "not_claimed") return; // the claim that was lost had not arrived
+      console.warn(`countersign: the outcome of ${id} was not reported: ${text(err instanceof Error ? err.message : err)}`);
+    }
+  }
+
+  async #act(id: string, action: string, body: unknown, repeat: boolean, signal?: AbortSignal): Promise<Request> {
+    return (await this.#send("POST", `/v1/requests/${id}/${action}`, { body: JSON.stringify(body), repeat, signal })).body;
+  }
+
+  /** Sends a request, and repeats it if a repetition can't do anything twice. */
+  async #send(method: string, path: string, o: Exchange): Promise<Answer> {
+    const end = Date.now() + (this.#options.patience ?? 60_000);
+    for (let pause = 200; ; pause = Math.min(2 * pause, 10_000)) {
+      let after = pause * (1 + Math.random() / 2);
+      try {
+        return await this.#once(method, path, o);
+      } catch (err) {
+        let again = o.repeat || notSent(err);
+        if (err instanceof Problem) {
+          again = repeatable.has(err.problem) || (o.repeat && err.status >= 500 && err.problem !== "paused");
+          after = Math.max(after, err.retryAfter * 1000);
+        }
+        if (!again || o.signal?.aborted || err instanceof WrongAnswer || Date.now() + after > end) throw err;
+      }
+      await new Promise((done) => setTimeout(done, after));
+    }
+  }
+
+  async #once(method: string, path: string, o: Exchange): Promise<Answer> {
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#options.token}`, accept: "application/json, application/problem+json" };
+    if (o.body) headers["content-type"] = "application/json";
+    if (o.key) headers["idempotency-key"] = o.key;
+    if (o.etag) headers["if-none-match"] = o.etag;
+    const limit = AbortSignal.timeout((method === "GET" ? longestWait + 15 : 30) * 1000);
+    const signal = o.signal ? AbortSignal.any([o.signal, limit]) : limit;
+    const res = await fetch(this.#address + path, { method, headers, body: o.body, redirect: "manual", signal });
+    if (res.status === 304 && o.last) return o.last;
+    const kind = res.headers.get("content-type")?.split(";")[0];
+    const raw = await res.text();
+    if (res.status !== 200 && res.status !== 202) {
+      const p = (kind === "application/problem+json" ? parse(raw) : {}) as { type?: string; title?: string; detail?: string };
+      const problem = p.type?.startsWith(prefix) ? p.type.slice(prefix.length) : "";
+      throw new Problem(res.status, problem, p.detail || p.title || res.statusText, Number(res.headers.get("retry-after")) || 0);
+    }
+    const body = (kind === "application/json" ? parse(raw) : {}) as Partial<Request>;
+    if (!body.id || !body.status || !body.args_sha256) throw new WrongAnswer("the answer is not a request; is the address that of a gateway?");
+    return { body: body as Request, etag: res.headers.get("etag") ?? "" };
+  }
+}
+
+export interface RunOptions<T> {
+  signal?: AbortSignal;
+  /** Reports whether a result is an error. */
+  failed?: (out: T) => boolean;
+  /** The result as people read it. */
+  text?: (out: T) => string;
+  /** Adds a note for the model to a result. */
+  noted?: (out: T, note: string) => T;
+}
+
+interface Exchange {
+  body?: string;
+  key?: string;
+  etag?: string;
+  /** The answer that an unchanged request has. */
+  last?: Answer;
+  /** A repetition can't do anything twice. */
+  repeat: boolean;
+  signal?: AbortSignal;
+}
+
+interface Answer {
+  body: Request;
+  etag: string;
+}
+
+class WrongAnswer extends Error {}
+
+function parse(raw: string): unknown {
+  try {
+    return JSON.parse(raw);
+  } catch {
+    throw new WrongAnswer("the gateway's answer is not valid JSON");
+  }
+}
+
+function notSent(err: unknown): boolean {
+  const cause = err instanceof TypeError ? (err.cause as { code?: string } | undefined) : undefined;
+  return ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"].includes(cause?.code ?? "");
+}
+
+/** Turns the problems by which the policy refuses a call into a Refusal. */
+export function refusal(err: unknown): unknown {
+  if (!(err instanceof Problem)) return err;
+  if (refusals.has(err.problem)) return new Refusal(`The call did not run: ${err.message}`, "refused");
+  if (err.problem === "already_claimed") return new Refusal(uncertain, "unknown");
+  if (err.problem === "not_approved") return new Refusal("The call did not run, because its approval no longer holds.", "voided");
+  return err;
+}
+
+const uncertain = "The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.";
+
+/** Says in a sentence for the model how a request ended. */
+export function sentence(r: Request): string {
+  const because = r.decision?.reason || r.reason;
+  const why = because ? `: ${because}` : ".";
+  switch (r.status) {
+    case "succeeded":
+      return `This call ran before, and was not made again. Its result: ${r.result ?? "(none)"}`;
+    case "failed":
+      return `This call ran before and failed, and was not made again: ${r.result ?? "(no reason)"}`;
+    case "running":
+    case "unknown":
+      return uncertain;
+    case "rejected":
+      return `The call was rejected by ${r.decision?.by[0]?.role ?? "an approver"}, and did not run${why}`;
+    case "expired":
+      return `The call was not decided in time, so it did not run${why}`;
+    case "withdrawn":
+      return `The call was withdrawn, and did not run${why}`;
+    case "observed":
+      return `The call did not run, because the policy only observes calls of this tool${why}`;
+  }
+  return `The call did not run${why}`;
+}
+
+/** Reads changed arguments as the tool's schema reads those of the model. */
+export async function read(schema: unknown, args: string): Promise<unknown> {
+  const value: unknown = JSON.parse(args);
+  const s = (typeof schema === "function" && !("~standard" in schema) ? schema() : schema) as Schema | undefined;
+  const standard = await s?.["~standard"]?.validate(value);
+  const own = standard ? undefined : await s?.validate?.(value);
+  if (standard?.issues) throw new Error(`the changed arguments don't fit the tool: ${standard.issues.map((i) => i.message).join("; ")}`);
+  if (own?.success === false) throw new Error("the changed arguments don't fit the tool", { cause: own.error });
+  return standard ? standard.value : own ? own.value : value;
+}
+
+/** A Standard Schema, such as one of Zod, or a schema of the AI SDK. */
+interface Schema {
+  "~standard"?: { validate(v: unknown): Validated | Promise<Validated> };
+  validate?(v: unknown): OwnValidated | PromiseLike<OwnValidated>;
+}
+type Validated = { value?: unknown; issues?: readonly { message: string }[] };
+type OwnValidated = { success: boolean; value?: unknown; error?: unknown };
+
+function noted(out: unknown, note: string): unknown {
+  return typeof out === "string" ? `${note}\n${out}` : { note, result: out };
+}
+
+/** Returns arguments without white space around them. They must be a JSON object. */
+function object(args: string): string {
+  const trimmed = args.trim();
+  if (!trimmed.startsWith("{")) throw new Error("the arguments are not a JSON object");
+  JSON.parse(trimmed);
+  return trimmed;
+}
+
+function text(out: unknown): string {
+  return typeof out === "string" ? out : (JSON.stringify(out) ?? "");
+}
+
+function cut(s: string, most: number): string {
+  const points = s.length > most ? [...s] : [];
+  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : s;
+}
+
+async function sha256(s: string): Promise<string> {
+  const sum = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s));
+  return [...new Uint8Array(sum)].map((b) => b.toString(16).padStart(2, "0")).join("");
+}

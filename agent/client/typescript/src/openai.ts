@@ -1,0 +1,55 @@
+// For the OpenAI Agents SDK: tools that wait for Countersign, and the decisions about a run's interruptions.
+
+import type { RunContext, RunState } from "@openai/agents";
+
+import { Countersign, read, Refusal, refusal, sentence } from "./client.ts";
+
+interface ToolOptions {
+  name?: string;
+  parameters?: unknown;
+  execute(input: any, context?: RunContext<any>, details?: Details): unknown;
+}
+
+interface Details {
+  toolCall?: { callId: string; arguments: string };
+  signal?: AbortSignal;
+}
+
+/**
+ * Returns the options of a tool that runs only if Countersign approves it, with the arguments that were approved. Its
+ * calls interrupt the run, so that the program need not run while people think.
+ */
+export function gated<O extends ToolOptions>(gate: Countersign, options: O): O & { needsApproval: true } {
+  const name = options.name ?? options.execute.name;
+  gate.tools.add(name);
+  const execute = async (input: unknown, context?: RunContext<any>, details?: Details): Promise<unknown> => {
+    const call = details?.toolCall;
+    if (!call) throw new Error(`the call of ${name} has no id, so Countersign can't be asked about it`);
+    try {
+      return await gate.run({ id: call.callId, tool: name, args: call.arguments }, async (args, edited) => {
+        return options.execute(edited ? await read(options.parameters, args) : input, context, details);
+      }, { signal: details.signal });
+    } catch (err) {
+      if (err instanceof Refusal) return err.message;
+      throw err;
+    }
+  };
+  return { ...options, name, execute, needsApproval: true };
+}
+
+/** Waits until Countersign has decided about all interruptions of gated tools, and puts the decisions into the state. */
+export async function settle(gate: Countersign, state: RunState<any, any>, signal?: AbortSignal): Promise<void> {
+  await Promise.all(state.getInterruptions().map(async (item) => {
+    const call = item.rawItem;
+    if (call.type !== "function_call" || !gate.tools.has(call.name)) return;
+    try {
+      const r = await gate.decided({ id: call.callId, tool: call.name, args: call.arguments }, signal);
+      if (r.status === "approved" || r.status === "succeeded") return state.approve(item);
+      throw new Refusal(sentence(r), r.status, r.id);
+    } catch (err) {
+      const known = refusal(err);
+      if (!(known instanceof Refusal)) throw known;
+      state.reject(item, { message: known.message });
+    }
+  }));
+}

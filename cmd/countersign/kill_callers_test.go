@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/agent/client"
+	"countersign/approvers"
+	"countersign/store"
+)
+
+const killCallerToken = "cs_the-token-of-the-campaign"
+
+// callersPolicy adds a client to the campaign's policy. The outcome of a run that it does not report is asked about soon.
+func callersPolicy() string {
+	return killPolicy + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
+}
+
+// Three ways by which another agent makes a call.
+const (
+	viaDecide  = "decide"  // over HTTP; the agent runs the tool
+	viaExecute = "execute" // over HTTP
+	viaMCP     = "mcp"     // without an idempotency key
+)
+
+// job is a call that another agent makes until it knows how the call ended. The agent and its connections are killed,
+// too. All that survives is what an agent keeps on its disk: the key and the arguments.
+type job struct {
+	via, number string
+	closed      bool
+	disposition string // how it ended, as the agent was told
+	lives       int    // of the agent
+	handed      int    // answers that came later than the result, because an earlier answer did not arrive
+}
+
+func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
+
+// errAgentKilled ends a life of an agent that was killed on purpose.
+var errAgentKilled = errors.New("the agent was killed")
+
+// callersLive makes one job after the other, until people begin nothing new.
+func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.Rand) error {
+	act, err := actor(c.conf.Seen)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		j := &job{via: via, number: fmt.Sprintf("%s%d", via, 1000+n)}
+		c.mu.Lock()
+		if c.last {
+			c.mu.Unlock()
+			return nil
+		}
+		c.jobs = append(c.jobs, j)
+		c.mu.Unlock()
+		for !j.closed {
+			life, kill := context.WithCancel(ctx)
+			timer := time.AfterFunc(30*time.Second, kill)
+			if random.IntN(2) == 0 { // this life, or its connection, ends soon
+				timer.Reset(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
+			}
+			j.lives++
+			disposition, err := c.live1(life, j, act, random)
+			timer.Stop()
+			kill()
+			if ctx.Err() != nil {
+				return fmt.Errorf("the job %s waited in vain: %w", j.number, errors.Join(err, ctx.Err()))
+			}
+			if disposition != "" {
+				c.mu.Lock()
+				j.closed, j.disposition = true, disposition
+				c.mu.Unlock()
+				continue
+			}
+			var problem *client.Problem
+			if errors.As(err, &problem) && problem.Status < 500 && problem.Status != http.StatusTooManyRequests {
+				return fmt.Errorf("the job %s: %w", j.number, err)
+			}
+			select {
+			case <-time.After(glance):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// live1 is one life of an agent: it makes the call, and returns how the call ended, or "".
+func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
+	if j.via == viaMCP {
+		return c.callOverMCP(ctx, j)
+	}
+	gate, err := client.New("http://"+c.conf.Gateway, killCallerToken)
+	if err != nil {
+		return "", err
+	}
+	gate.Patience = 5 * time.Second
+	r, err := gate.Ask(ctx, "key-"+j.number, j.via, client.Call{Tool: toolAct, Args: json.RawMessage(j.args())})
+	if err == nil {
+		r, err = gate.Wait(ctx, r, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	if r.Disposition != "" && r.Disposition != "outcome-unknown" {
+		return r.Disposition, nil
+	}
+	if j.via == viaExecute || r.Status != client.Approved {
+		return "", nil // people are asked what happened
+	}
+	execution, err := executionOf(r.Receipt)
+	if err != nil {
+		return "", err
+	}
+	if _, err := gate.Claim(ctx, r); err != nil {
+		if errors.Is(err, client.ErrClaimLost) {
+			return "", errors.Join(err, c.report(j, gate, r.ID, client.Failed, "it did not run, because the answer to the claim was lost"))
+		}
+		return "", err
+	}
+	if random.IntN(6) == 0 {
+		return "", errAgentKilled // before the run
+	}
+	c.wake("tool")
+	work(c.conf.Slow)
+	if err := act(toolAct, execution); err != nil {
+		return "", err
+	}
+	work(c.conf.Slow)
+	if random.IntN(6) == 0 {
+		return "", errAgentKilled // after the run
+	}
+	return "", c.report(j, gate, r.ID, client.Succeeded, `{"done":true}`)
+}
+
+// report reports an outcome, also after a restart of the bot.
+func (c *killHarness) report(j *job, gate *client.Client, id string, status client.Status, text string) error {
+	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
+	defer cancel()
+	gate.Patience = settleTime
+	_, err := gate.Report(ctx, id, status, text)
+	if client.Is(err, client.OutcomeKnown) || client.Is(err, client.NotClaimed) {
+		return nil // people were faster, or the claim that was lost had not arrived
+	}
+	return err
+}
+
+// executionOf returns the run that a receipt allows.
+func executionOf(receipt string) (string, error) {
+	parts := strings.Split(receipt, ".")
+	if len(parts) != 3 {
+		return "", fmt.Errorf("%q is not a receipt", receipt)
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	return claims.ID, errors.Join(err, json.Unmarshal(body, &claims))
+}
+
+// lifelong sends the requests of one life. When the life ends, its connections break.
+type lifelong struct {
+	life context.Context //nolint:containedctx // of the agent
+	next http.RoundTripper
+}
+
+func (l lifelong) RoundTrip(r *http.Request) (*http.Response, error) {
+	return l.next.RoundTrip(r.WithContext(l.life))
+}
+
+// callOverMCP calls the tool once over a new session.
+func (c *killHarness) callOverMCP(ctx context.Context, j *job) (string, error) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	agent := mcp.NewClient(&mcp.Implementation{Name: "campaign", Version: "1"}, nil)
+	web := &http.Client{Transport: lifelong{ctx, withToken{transport}}}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	session, err := agent.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://" + c.conf.Gateway + "/mcp", HTTPClient: web, DisableStandaloneSSE: true, MaxRetries: -1}, nil)
+	if err != nil {
+		return "", err
+	}
+	defer session.Close()
+	answer, err := session.CallTool(ctx, &mcp.CallToolParams{Name: toolAct, Arguments: json.RawMessage(j.args())})
+	if err != nil {
+		return "", err
+	}
+	disposition, _ := answer.Meta[dispositionKey].(string)
+	if disposition == "outcome-unknown" {
+		return "", nil
+	}
+	if _, late := answer.Meta[ranAtKey]; late && disposition != "" {
+		j.handed++
+	}
+	return disposition, nil
+}
+
+type withToken struct{ next http.RoundTripper }
+
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+killCallerToken)
+	return w.next.RoundTrip(r)
+}
+
+// offerGateway gives the bot an address for other agents, which stays the same over all kills.
+func (c *killHarness) offerGateway() {
+	c.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.conf.Gateway = l.Addr().String()
+	l.Close()
+}
+
+// callerPoints are the points at which a bot is killed while it handles calls of other agents.
+var callerPoints = func() (points []string) {
+	for _, transaction := range []string{"Propose", "Claim", "Report", "Start", "Delivered", "Overdue", "Finish"} {
+		points = append(points, transaction+", before its commit", transaction+", behind its commit")
+	}
+	return append(points, toolCalled, toolActed)
+}()
+
+// callers checks the calls of other agents. What an agent was told must be what happened.
+func (v *findings) callers(r store.Reader) error {
+	all, err := r.ConversationsSince(time.Time{}, 1<<20)
+	if err != nil {
+		return err
+	}
+	calls := map[string][]store.Conversation{} // by arguments
+	for _, conv := range all {
+		if conv.Caller == nil {
+			continue
+		}
+		call, err := r.Call(conv.Caller.Request)
+		if err != nil {
+			return err
+		}
+		v.calls++
+		v.call(r, call)
+		calls[call.Args] = append(calls[call.Args], conv)
+	}
+	for _, j := range v.jobs {
+		v.jobsDone++
+		v.lives += j.lives
+		v.handed += j.handed
+		made := calls[j.args()]
+		slices.SortFunc(made, func(a, b store.Conversation) int { return a.CreatedAt.Compare(b.CreatedAt) })
+		if len(made) == 0 {
+			v.Errorf("nothing is stored of the job %s", j.number)
+			continue
+		}
+		if j.via != viaMCP && len(made) != 1 {
+			v.double++
+			v.Errorf("the job %s became %d requests", j.number, len(made))
+		}
+		for _, earlier := range made[:len(made)-1] { // a new request is allowed only after an answer that was sent
+			v.crossed++
+			if earlier.Caller.Delivered.IsZero() {
+				v.double++
+				v.Errorf("the job %s was asked about again, although the answer to %s was not delivered", j.number, earlier.Caller.Request)
+			}
+		}
+		v.ended(r, j, made[len(made)-1])
+	}
+	return nil
+}
+
+// ended compares what an agent was told with what happened.
+func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
+	call, err := r.Call(conv.Caller.Request)
+	if err != nil {
+		v.Error(err)
+		return
+	}
+	ran := v.seen[toolAct+" "+call.Execution] > 0
+	if told := j.disposition == "approved-executed"; told != ran {
+		v.Errorf("the job %s ended as %s, and its tool ran: %t", j.number, j.disposition, ran)
+	}
+	if call.Request == "" {
+		return
+	}
+	req, err := r.Request(call.Request)
+	if err != nil {
+		v.Error(err)
+		return
+	}
+	if len(req.ValidApprovals()) > 0 && req.State != approvers.Consumed && req.State != approvers.Rejected && req.State != approvers.Withdrawn {
+		v.lost++
+		v.Errorf("the approval of the job %s is lost: its request is %s", j.number, req.State)
+	}
+}
