@@ -61,6 +61,7 @@ type Config struct {
 	Model     Model
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now
+	Count     func(ModelCall)  // called after each model call; nil: none is counted
 	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
@@ -76,6 +77,14 @@ type Config struct {
 	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
 	Grace         time.Duration // time for a running tool after shutdown begins; default 15 seconds, negative: none
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
+}
+
+// ModelCall is one model call that has ended.
+type ModelCall struct {
+	Agent   string
+	Outcome string // answered, interrupted, or why it failed: see the values of causeNames
+	Took    time.Duration
+	In, Out int // tokens that the model read and wrote, as the endpoint says or as estimated; 0 without an answer
 }
 
 // Draft shows a model's output while it is generated. The shown output is provisional until the answer is complete.
@@ -119,6 +128,9 @@ type Agent struct {
 func New(c Config) *Agent {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Count == nil {
+		c.Count = func(ModelCall) {}
 	}
 	if c.HistoryTokens <= 0 {
 		c.HistoryTokens = 48_000

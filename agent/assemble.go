@@ -28,6 +28,7 @@ type assembly struct {
 	finish  openai.FinishReason
 	cutText bool // the text exceeded its limit
 	tokens  int  // as reported by the server; zero: not reported
+	told    told // everything but the finish reason
 }
 
 // partialCall is one tool call while its pieces arrive.

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"countersign/internal/tracing"
 )
 
 // Model configures the model and its endpoint.
@@ -43,9 +45,11 @@ func (m Model) withDefaults() Model {
 type client struct {
 	Model
 	api *openai.Client
-	key *atomic.Pointer[string] // set once the key was replaced
-	now func() time.Time
-	log *slog.Logger
+	// endpoint has the attributes of spans that name the address.
+	endpoint []tracing.Attr
+	key      *atomic.Pointer[string] // set once the key was replaced
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
@@ -56,7 +60,7 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	}
 	key := new(atomic.Pointer[string])
 	c.HTTPClient = doer{m.HTTP, key}
-	return &client{Model: m, key: key, api: openai.NewClientWithConfig(c), now: now, log: log}
+	return &client{Model: m, endpoint: endpointOf(c.BaseURL), key: key, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
 // chunk is one event of the stream. Some servers send an error as an event, with or without choices.
@@ -89,7 +93,8 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	if f != nil {
 		return reply{}, f
 	}
-	out.tokens = a.tokens
+	out.tokens, out.told = a.tokens, a.told
+	out.told.finish = string(a.finish)
 	return out, nil
 }
 
@@ -151,7 +156,10 @@ func (a *assembly) event(raw []byte) error {
 		return again(causeDown, "the server sent an error in the stream: "+cutText(string(ch.Error), 300))
 	}
 	if ch.Usage != nil && ch.Usage.TotalTokens > 0 {
-		a.tokens = ch.Usage.TotalTokens
+		a.tokens, a.told.in, a.told.out = ch.Usage.TotalTokens, ch.Usage.PromptTokens, ch.Usage.CompletionTokens
+	}
+	if ch.ID != "" {
+		a.told.id, a.told.model = ch.ID, ch.Model
 	}
 	for _, choice := range ch.Choices {
 		if choice.Index == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -23,7 +24,8 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	if !ok {
 		return nil
 	}
-	log := a.Log.With("tool", p.Tool, "request", p.Request, "conversation", p.Conversation)
+	tracing.Belongs(ctx, tracing.Subject{Turn: p.Turn, Request: p.Request})
+	log := tracing.Logger(ctx, a.Log).With("tool", p.Tool, "request", p.Request, "conversation", p.Conversation)
 	text, err := a.runPreviewTool(ctx, p)
 	outlive := context.WithoutCancel(ctx)
 	switch {
@@ -74,9 +76,10 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 		tool.Run = tool.Preview
 	}
 	tool.Timeout = p.Within
-	text, _, err := a.call(ctx, tool, approvers.Execution{
-		ID: p.Key, Tool: p.Tool, Args: p.Args, Conversation: p.Conversation, Turn: p.Turn, Request: p.Request, Asker: p.Asker,
-	}, a.Log.With("tool", p.Tool, "request", p.Request))
+	e := approvers.Execution{ID: p.Key, Tool: p.Tool, Args: p.Args, Conversation: p.Conversation, Turn: p.Turn, Request: p.Request, Asker: p.Asker}
+	ctx, span := startTool(ctx, tracing.SpanPreview, e)
+	text, _, err := a.call(ctx, tool, e, a.Log.With("tool", p.Tool, "request", p.Request))
+	span.End(toolProblem(err))
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ type reply struct {
 	calls  []workflow.ModelCall
 	cut    bool // the text was cut at a limit
 	tokens int  // input and output tokens, as reported by the server; zero: not reported
+	told   told
 }
 
 // spent returns the number of tokens that the step used. This is the server's count. If the server sends no count, it

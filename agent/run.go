@@ -11,6 +11,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/internal/redact"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -56,7 +57,8 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		if !run {
 			return nil
 		}
-		log := a.Log.With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
+		tracing.Belongs(ctx, tracing.Subject{Turn: e.Turn, Request: e.Request})
+		log := tracing.Logger(ctx, a.Log).With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
 		if e.Request != "" {
 			log = log.With("request", e.Request)
 		}
@@ -113,7 +115,9 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	if !ok || tool.pinned.Hash != e.ToolHash {
 		return notRun(e, "it was not run, because the tool's definition changed"), nil
 	}
-	text, files, err := a.call(ctx, tool, e, log)
+	within, span := startTool(ctx, tracing.SpanTool, e)
+	text, files, err := a.call(within, tool, e, log)
+	span.End(toolProblem(err))
 	over := func(ok bool, text string) (finished, error) {
 		done := finished{ok: ok}
 		done.result, done.files = a.told(e, text, files)

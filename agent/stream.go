@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"countersign/internal/tracing"
 )
 
 // Limits on data from the model's endpoint, in bytes.
@@ -48,6 +50,7 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	if key := d.key.Load(); key != nil {
 		r.Header.Set("Authorization", "Bearer "+*key)
 	}
+	tracing.Inject(r.Context(), tracing.Header(r.Header))
 	resp, err := d.client.Do(r)
 	if err != nil {
 		return nil, err

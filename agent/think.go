@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -33,7 +34,7 @@ func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 
 // step makes one model call.
 func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
-	log := a.Log.With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
+	log := tracing.Logger(ctx, a.Log).With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
@@ -82,7 +83,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 	budget := a.budget(name)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
-		r, err := a.model.ask(ctx, request(name, q, tools, last), a.Tools.named, write)
+		r, err := a.askModel(ctx, b, name, q, request(name, q, tools, last), write)
 		var f *failure
 		if !errors.As(err, &f) || f.cause != causeLong {
 			if err == nil && shrunk {

@@ -47,7 +47,7 @@ type Config struct {
 	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
-	Count     func(slackapi.Call) // is called for each call of the Web API; may be nil
+	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
 	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. Reread reports whether there were
 	// new secrets. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool

@@ -15,6 +15,7 @@ import (
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -60,6 +61,7 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 		return s, err
 	}
 	s.Model = vm
+	traced(ctx, vm, tracing.SpanClick)
 	if s.Message.Kind == store.OutboxHome { // the stored Home tab does not name its requests; the clicked button names one
 		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
 			return s, err

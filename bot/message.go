@@ -10,6 +10,7 @@ import (
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -58,6 +59,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	if err != nil {
 		return err
 	}
+	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
 	if result.Denied != nil && !result.Ignored && told {
 		words := render.DeniedAsker(result.Denied, u.Channel)
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by a name that Slack does not tell the bot

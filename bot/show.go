@@ -15,6 +15,7 @@ import (
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -34,6 +35,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 		return err
 	}
 	s := vm.Message
+	traced(ctx, vm, "show "+string(s.Kind))
 	ctx = toShow(ctx, vm, t)
 	switch {
 	case s.State == store.OutboxUnreachable:
@@ -128,6 +130,18 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 		b.shows.over(id)
 	}
 	return err
+}
+
+// traced says to which turn or request the current work belongs; name is the name of the work's span.
+func traced(ctx context.Context, vm view.Model, name string) {
+	to := tracing.Subject{Turn: vm.Turn.ID, Name: name}
+	switch {
+	case vm.Request != nil:
+		to.Turn, to.Request = vm.Request.Turn, vm.Request.ID
+	case vm.Execution != nil:
+		to.Turn, to.Request = vm.Execution.Turn, vm.Execution.Request
+	}
+	tracing.Belongs(ctx, to)
 }
 
 // viewOf returns the view from which an outbox message is drawn.

@@ -11,6 +11,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/egress"
+	"countersign/internal/tracing"
 )
 
 // maxAddress is the maximum length of a URL, in bytes. Servers refuse longer URLs, in various ways.
@@ -67,6 +68,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	if o.key != "" {
 		req.Header.Set(o.key, in.Key)
 	}
+	tracing.Inject(ctx, tracing.Header(req.Header))
 	return req, o.header(req, args)
 }
 

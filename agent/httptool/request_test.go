@@ -1,6 +1,7 @@
 package httptool_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"countersign/agent"
+	"countersign/internal/tracing"
+	"countersign/internal/tracing/tracingtest"
 )
 
 // placed is a declaration with an argument in every place.
@@ -284,4 +287,23 @@ func quoted(v any) string {
 		panic(err)
 	}
 	return string(out)
+}
+
+// A traced call has the header traceparent, and no other call has it. The header tells nothing else.
+func TestTraceparent(t *testing.T) {
+	s := serve(t, status(200))
+	tool := declared(t, s, repeated)
+	ctx, traceparent, _ := tracingtest.Within(t, tracing.Options{})
+	for _, tt := range []struct {
+		ctx  context.Context
+		want string
+	}{{ctx, traceparent}, {t.Context(), ""}} {
+		if _, err := tool.Run(tt.ctx, agent.Invocation{Key: "exec_1", Args: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := s.last()
+		if h := got.Header; h.Get("Traceparent") != tt.want || h.Get("Tracestate") != "" || h.Get("Baggage") != "" {
+			t.Errorf("%v, want %q", h, tt.want)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
+	"countersign/internal/tracing"
 )
 
 // Error codes of JSON-RPC and MCP for requests that were not executed.
@@ -76,7 +77,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	}
 	ses.tap.begin(f)
 	defer ses.tap.end(f)
-	params := &sdk.CallToolParams{Name: d.name, Arguments: in.Args, Meta: sdk.Meta{executionKey: in.Key}}
+	params := &sdk.CallToolParams{Name: d.name, Arguments: in.Args, Meta: meta(ctx, in)}
 	params.SetProgressToken(f.token)
 	_, err := ses.sdk.CallTool(ctx, params)
 	a := f.answer.Load()
@@ -94,6 +95,18 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 		}
 	}
 	return "", nil, rejected(a)
+}
+
+// meta returns the metadata of a call. As MCP proposes (SEP-414), it has the keys of the trace context, because a server
+// that is a process gets no headers.
+func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
+	context := tracing.Map{}
+	tracing.Inject(ctx, context)
+	m := sdk.Meta{executionKey: in.Key}
+	for name, value := range context {
+		m[name] = value
+	}
+	return m
 }
 
 // rejected converts a server's error to one of two errors: the request was not executed, or the outcome is unknown.

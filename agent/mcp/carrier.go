@@ -14,6 +14,7 @@ import (
 
 	"countersign/agent/egress"
 	"countersign/config"
+	"countersign/internal/tracing"
 )
 
 // carrier carries the messages of one connection over HTTP, through the tap.
@@ -54,6 +55,7 @@ func newCarrier(s config.Server, address string, headers http.Header, t *tap, l 
 // RoundTrip sends one request and returns the response that the SDK receives.
 func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
+	tracing.Inject(r.Context(), tracing.Header(r.Header))
 	for name, values := range c.headers {
 		r.Header[name] = values
 	}

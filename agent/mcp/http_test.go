@@ -15,6 +15,8 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/tracing"
+	"countersign/internal/tracing/tracingtest"
 )
 
 // TestExactArgumentsOverHTTP checks that the arguments don't change over HTTP. Even line breaks stay, because a message
@@ -391,5 +393,27 @@ func TestLostSession(t *testing.T) {
 	}
 	if c.Status()[0].Restarts == 0 {
 		t.Error("it was not connected again")
+	}
+}
+
+// A traced call has traceparent in its metadata, for servers that are processes, and as a header.
+func TestTraceparent(t *testing.T) {
+	a := &address{}
+	far := a.at(t)
+	near, read := recorded(t, "plain")
+	ctx, traceparent, _ := tracingtest.Within(t, tracing.Options{})
+	_, o := running(t, quick(), far, near)
+	for _, name := range []string{"far.act", "bad.act"} {
+		if _, err := o.tool(t, name).Run(ctx, agent.Invocation{Key: "exec_1", Args: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inMetadata := `"traceparent":"` + traceparent + `"`
+	sent, head := a.sent(`"tools/call"`)
+	if !strings.Contains(sent, inMetadata) || head.Get("Traceparent") != traceparent {
+		t.Errorf("the header is %q, and the message %s", head.Get("Traceparent"), sent)
+	}
+	if sent := recordedLine(t, read, `"tools/call"`); !strings.Contains(sent, inMetadata) {
+		t.Errorf("the message is %s", sent)
 	}
 }

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -47,16 +48,20 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {
 		switch e := e.(type) {
+		case approvers.RequestOpened:
+			t.happened(Event{Turn: r.Turn, Tool: r.Tool, Request: &r, Asked: true})
 		case approvers.DecisionMade:
-			t.events = append(t.events, Event{Tool: r.Tool, Decision: &e.Decision})
+			t.happened(Event{Turn: r.Turn, Tool: r.Tool, Request: &r, Decision: &e.Decision})
 			t.noteRequest("a request was decided", r, "decision", string(e.Decision.Kind), "role", e.Decision.Role, "after", e.Decision.Took.Round(time.Millisecond))
 			doubted = doubted || e.Decision.Kind != approvers.Approve
 		case approvers.ArgsEdited:
 			doubted = true
+		case approvers.RequestApproved:
+			t.happened(Event{Turn: r.Turn, Tool: r.Tool, Request: &r, Approved: true})
 		case approvers.RequestConsumed:
-			t.events = append(t.events, Event{Tool: r.Tool, Ended: r.State})
+			t.happened(Event{Turn: r.Turn, Tool: r.Tool, Request: &r, Ended: r.State})
 		case approvers.RequestClosed:
-			t.events = append(t.events, Event{Tool: r.Tool, Ended: r.State})
+			t.happened(Event{Turn: r.Turn, Tool: r.Tool, Request: &r, Ended: r.State})
 			t.noteRequest("a request ended", r, "state", string(r.State))
 			doubted = doubted || e.State == approvers.Revoked
 		}
@@ -67,13 +72,33 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	return t.grants.resetStreak(r.Agent, r.Tool)
 }
 
-// Event is something that happened, for metrics. Exactly one of Decision, Ended, Ran and Answer is set.
+// Event is something that happened, for metrics and traces. Exactly one of the fields below Request is set.
 type Event struct {
-	Tool     string
+	At      time.Time // the time of the transaction
+	Turn    string    // the turn to which it belongs
+	Tool    string
+	Request *approvers.Request // the request as it is now, if the event is about one
+
+	Began    *TurnBegan               // a turn began
+	Asked    bool                     // a request was opened
 	Decision *approvers.Decision      // somebody decided
+	Approved bool                     // a request was approved
 	Ended    approvers.State          // a request ended
 	Ran      approvers.ExecutionState // a run ended: succeeded, failed, or unknown
+	Over     *approvers.Turn          // a turn ended
 	Answer   *AnswerShown             // Slack shows an answer, or the sentence with which a turn stopped
+}
+
+// TurnBegan is the beginning of a turn.
+type TurnBegan struct {
+	Since  time.Time // when its first message was stored
+	Caller bool      // another agent asks
+}
+
+// happened reports an event after the commit.
+func (t *tx) happened(e Event) {
+	e.At = t.now
+	t.events = append(t.events, e)
 }
 
 // AnswerShown is how long the requesters waited for an answer.
@@ -109,7 +134,7 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 			ran, shown.SinceRun = e.FinishedAt, t.now.Sub(e.FinishedAt)
 		}
 	}
-	t.events = append(t.events, Event{Answer: &shown})
+	t.happened(Event{Turn: turn.ID, Answer: &shown})
 	return nil
 }
 
@@ -120,15 +145,15 @@ func (t *tx) noteRequest(what string, r approvers.Request, more ...any) {
 
 // countRun counts a run that ended.
 func (t runsTx) countRun(e approvers.Execution) {
-	t.events = append(t.events, Event{Tool: e.Tool, Ran: e.State})
+	t.happened(Event{Turn: e.Turn, Tool: e.Tool, Ran: e.State})
 }
 
-// tell passes the events of a committed transaction to the metrics counters.
-func (w *core) tell(events []Event) {
+// tell passes on the events of a committed transaction.
+func (w *core) tell(ctx context.Context, events []Event) {
 	if w.Count == nil {
 		return
 	}
 	for _, e := range events {
-		w.Count(e)
+		w.Count(ctx, e)
 	}
 }

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -46,8 +47,8 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 		change func(*approvers.Request)
 		want   consequences
 	}{
-		"RequestOpened":            {approvers.RequestOpened{}, keep, consequences{}},
-		"RequestOpened, previewed": {approvers.RequestOpened{}, making, consequences{timers: "+preview"}},
+		"RequestOpened":            {approvers.RequestOpened{}, keep, consequences{counted: "asked"}},
+		"RequestOpened, previewed": {approvers.RequestOpened{}, making, consequences{timers: "+preview", counted: "asked"}},
 		"DecisionMade": {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Approve, By: lead.ID}}, keep,
 			consequences{counted: "approve"},
@@ -88,7 +89,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 		"RequestUnbundled": {approvers.RequestUnbundled{}, keep, consequences{cards: true}},
 		"RequestApproved": {
 			approvers.RequestApproved{}, func(r *approvers.Request) { r.State, r.RunBy = approvers.Approved, r.ExpiresAt },
-			consequences{timers: "+run -escalate", audit: "approved"},
+			consequences{timers: "+run -escalate", audit: "approved", counted: "approved"},
 		},
 		"RequestReopened": {approvers.RequestReopened{}, keep, consequences{audit: "reopened", cards: true}},
 		"RequestConsumed": {approvers.RequestConsumed{}, closed(approvers.Consumed), consequences{timers: "-escalate -expire", counted: "consumed"}},
@@ -150,10 +151,15 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newBareHarness(t, t.TempDir()) // a harness without invariants: an event alone leaves a state that no transition produces
 			var counted []string
-			h.Count = func(e workflow.Event) {
-				if e.Decision != nil {
+			h.Count = func(_ context.Context, e workflow.Event) {
+				switch {
+				case e.Decision != nil:
 					counted = append(counted, string(e.Decision.Kind))
-				} else {
+				case e.Asked:
+					counted = append(counted, "asked")
+				case e.Approved:
+					counted = append(counted, "approved")
+				default:
 					counted = append(counted, string(e.Ended))
 				}
 			}
@@ -161,6 +167,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 			h.due() // handles the check of who can be reached
 			h.loseCard(r)
 			before := h.rowsOf(r)
+			counted = nil
 			h.ok(h.ApplyEvents(h.ctx(), r.ID, tt.change, tt.event))
 			got := h.rowsOf(r).since(before)
 			got.counted = strings.Join(counted, " ")

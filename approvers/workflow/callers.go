@@ -235,6 +235,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		}
 	}
 	call.Version++
+	t.happened(Event{Turn: turn.ID, Began: &TurnBegan{Since: t.now, Caller: true}})
 	facts, err := t.proposals.askFacts(turn, conv, nil)
 	if err != nil {
 		return "", false, err
@@ -682,6 +683,7 @@ func (t callersTx) end(turn approvers.Turn) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err
 	}
+	t.happened(Event{Turn: turn.ID, Over: &turn})
 	conv.Turn, conv.LastAt = "", t.now
 	return t.PutConversation(conv)
 }

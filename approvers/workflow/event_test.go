@@ -16,9 +16,20 @@ import (
 // counts records the harness's events, in one or two words each.
 func (h *harness) counts() *[]string {
 	var out []string
-	h.Count = func(e workflow.Event) {
+	h.Count = func(_ context.Context, e workflow.Event) {
 		word := e.Tool + " " + string(e.Ended) + string(e.Ran)
-		if e.Decision != nil {
+		switch {
+		case e.Turn == "", e.At.IsZero():
+			h.t.Errorf("the event lacks its turn or its time: %+v", e)
+		case e.Began != nil:
+			word = "a turn began"
+		case e.Over != nil:
+			word = "a turn is " + string(e.Over.State)
+		case e.Asked:
+			word += "asked"
+		case e.Approved:
+			word += "approved"
+		case e.Decision != nil:
 			word += fmt.Sprintf("%s by %s", e.Decision.Kind, e.Decision.Role)
 		}
 		out = append(out, word)
@@ -40,7 +51,7 @@ func TestEvents(t *testing.T) {
 	h := newHarness(t)
 	got := h.counts()
 	r := h.ask(`issue_refund {"amount":600}`)
-	wantEvents(t, got)
+	wantEvents(t, got, "a turn began", "issue_refund asked")
 	h.approve(lead, r.ID)
 	wantEvents(t, got, "issue_refund approve by team-lead")
 	_, err := h.Requests.Say(h.ctx(), h.clickOn(fin1, "", r.ID), approvers.Comment)
@@ -51,21 +62,21 @@ func TestEvents(t *testing.T) {
 	wantEvents(t, got)
 	h.approve(fin1, r.ID)
 	h.approve(fin2, r.ID)
-	wantEvents(t, got, "issue_refund approve by finance-director", "issue_refund approve by finance-director")
+	wantEvents(t, got, "issue_refund approve by finance-director", "issue_refund approve by finance-director", "issue_refund approved")
 	h.run(r.Execution, "ok")
 	wantEvents(t, got, "issue_refund consumed", "issue_refund succeeded")
 
 	h = newHarness(t)
 	got = h.counts()
 	h.reject(fin1, h.ask(`cancel_account {}`).ID)
-	wantEvents(t, got, "cancel_account reject by finance-director", "cancel_account rejected")
+	wantEvents(t, got, "a turn began", "cancel_account asked", "cancel_account reject by finance-director", "cancel_account rejected")
 
 	h = newHarness(t)
 	got = h.counts()
 	r = h.ask(`apply_discount {"amount":1}`)
 	_, err = h.Requests.Decide(h.ctx(), h.edit(support, r.ID, `{"amount":2}`))
 	h.ok(err)
-	wantEvents(t, got, "apply_discount modify by support-agent")
+	wantEvents(t, got, "a turn began", "apply_discount asked", "apply_discount modify by support-agent", "apply_discount approved")
 	_, _, err = h.Runs.Claim(h.ctx(), h.request(r.ID).Execution)
 	h.ok(err)
 	h.ok(h.Runs.MarkUnknown(h.ctx(), h.request(r.ID).Execution))
@@ -76,13 +87,16 @@ func TestEvents(t *testing.T) {
 	h.ask(`apply_discount {}`)
 	h.clock.pass(expiresAfter + time.Second)
 	h.due()
-	wantEvents(t, got, "apply_discount expired")
+	wantEvents(t, got, "a turn began", "apply_discount asked", "apply_discount expired")
 
 	h = newHarness(t)
 	got = h.counts()
-	call := h.propose(h.say(alice, "please").Turn, `search_orders {}`)[0]
+	turn := h.say(alice, "please").Turn
+	call := h.propose(turn, `search_orders {}`)[0]
 	h.run(call.Execution, "ok")
-	wantEvents(t, got, "search_orders succeeded")
+	h.say(alice, "and this") // waits for the end of the turn, and begins the next one
+	h.answer(turn)
+	wantEvents(t, got, "a turn began", "search_orders succeeded", "a turn is answered", "a turn began")
 }
 
 // uncommitted is a store whose transactions fail after the closure, before the commit.
@@ -108,5 +122,5 @@ func TestEventsAreCommitted(t *testing.T) {
 	h.Store = h.store
 	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
-	wantEvents(t, got, "apply_discount approve by support-agent")
+	wantEvents(t, got, "apply_discount approve by support-agent", "apply_discount approved")
 }

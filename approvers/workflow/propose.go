@@ -343,6 +343,9 @@ func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan appro
 		"stages": plan.StageFacts(), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
 		"tool_hash": e.ToolHash, "asker": string(e.Asker), "requesters": personFacts(requesters),
 	}
+	if id := t.w.Trace(e.Turn); id != "" {
+		facts["trace"] = id
+	}
 	if e.Grant != "" {
 		facts["grant"] = e.Grant
 	}

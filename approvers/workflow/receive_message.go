@@ -274,12 +274,14 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 			turn = turn.Speak(m.Author)
 		}
 	}
-	found := false
+	found, since := false, t.now
 	for _, m := range messages {
 		if m.State != store.MessageQueued {
 			continue
 		}
-		found = true
+		if found = true; m.At.Before(since) {
+			since = m.At
+		}
 		turn = turn.Speak(m.Author)
 		m.State, m.Turn = store.MessageTaken, turn.ID
 		if err := t.PutMessage(m); err != nil {
@@ -294,6 +296,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	if err := t.PutTurn(turn); err != nil {
 		return "", err
 	}
+	t.happened(Event{Turn: turn.ID, Began: &TurnBegan{Since: since}})
 	return turn.ID, t.think(turn)
 }
 

@@ -222,6 +222,7 @@ func (t turnsTx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err
 	}
+	t.happened(Event{Turn: turn.ID, Over: &turn})
 	if err := t.ClearTimer(store.TimerThink, turn.ID); err != nil {
 		return err
 	}

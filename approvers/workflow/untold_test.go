@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
-	h.Count = func(e workflow.Event) { events = append(events, e) }
+	h.Count = func(_ context.Context, e workflow.Event) { events = append(events, e) }
 	turn, step := h.ranStep(true)
 	answer := h.only(turn, store.OutboxAnswer)
 	if answer.Rank != store.RankAnswer {

@@ -90,15 +90,20 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, GrantOwner, HearTold, Admits,
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner, HearTold, Admits,
 // Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
-	Count  func(Event)      // called with each event after its commit; nil: events are dropped
-	Now    func() time.Time // nil: time.Now
+	// Count is called with each event after its commit, with the context of the transaction. Nil: events are dropped.
+	Count func(context.Context, Event)
+	Now   func() time.Time // nil: time.Now
+	// Wrote is called with the time that each transaction took, from the call until it was committed. Nil: it is dropped.
+	Wrote func(time.Duration)
+	// Trace returns the id of a turn's trace, for the audit; "" if the turn is not traced. Nil: no turn is traced.
+	Trace func(turn string) string
 	// GrantOwner looks up the giver of a grant in Slack, before a call runs under the grant. The result includes the
 	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
 	// call needs approval.
@@ -204,6 +209,12 @@ func New(c Config) *Workflow {
 	if c.Crashes == nil {
 		c.Crashes = noCrashes{}
 	}
+	if c.Wrote == nil {
+		c.Wrote = func(time.Duration) {}
+	}
+	if c.Trace == nil {
+		c.Trace = func(string) string { return "" }
+	}
 	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
@@ -280,6 +291,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 // transactUnder is like transact, but does not check that this process has the policy in force.
 func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) error) error {
 	var t *tx // the tx of the closure's last run, which was committed
+	began := time.Now()
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
 			Tx: s, w: w, now: w.now(), policy: w.Policy(),
@@ -304,6 +316,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	w.Wrote(time.Since(began))
 	if t.pausesAll {
 		w.running.interruptAll()
 	}
@@ -314,7 +327,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	}
 	w.denials.came(t.denials)
 	w.jobs.Notify(t.wakes, t.news()...)
-	w.tell(t.events)
+	w.tell(ctx, t.events)
 	for _, n := range t.log {
 		w.Log.Log(ctx, n.level, n.text, n.facts...)
 	}

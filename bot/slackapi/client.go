@@ -20,11 +20,11 @@ type Options struct {
 	// process receives the messages of the other processes (Tell). If this process receives no messages, the time is
 	// zero. If Share is nil, there is only one process.
 	Share     func() (processes int, hears time.Time)
-	Tell      func(Told) // tells the other processes something; may be nil
-	Unlimited bool       // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
-	Count     func(Call) // is called after each call; may be nil
-	Recovered func()     // is called when Slack answers again after an outage; may be nil
-	Rescoped  func()     // is called when Slack says that the bot token has other scopes than before; may be nil
+	Tell      func(Told)                  // tells the other processes something; may be nil
+	Unlimited bool                        // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
+	Count     func(context.Context, Call) // is called after each call; may be nil
+	Recovered func()                      // is called when Slack answers again after an outage; may be nil
+	Rescoped  func()                      // is called when Slack says that the bot token has other scopes than before; may be nil
 	Log       *slog.Logger
 }
 
@@ -47,7 +47,7 @@ func New(o Options) *Client {
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/") + "/"
 	if o.Count == nil {
-		o.Count = func(Call) {}
+		o.Count = func(context.Context, Call) {}
 	}
 	if o.Tell == nil {
 		o.Tell = func(Told) {}

@@ -23,7 +23,7 @@ type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash
 	limited  bool   // the published limits apply from the start; otherwise each applies after Slack has refused a call because of it
-	count    func(Call)
+	count    func(context.Context, Call)
 	tell     func(Told) // tells the other processes
 	log      *slog.Logger
 	breaker  circuitBreaker
@@ -56,6 +56,7 @@ func newRateLimiter(o Options) *rateLimiter {
 type Call struct {
 	Method  string
 	Outcome CallOutcome
+	Began   time.Time // includes the wait for its turn
 }
 
 // CallOutcome says how a call ended.
@@ -85,6 +86,8 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return resp, err
 	}
+	began := time.Now()
+	count := func(o CallOutcome) { l.count(req.Context(), Call{method, o, began}) }
 	channel := ""
 	if method == posting {
 		channel = channelIn(req)
@@ -93,27 +96,27 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
-		l.count(Call{method, CallPutOff})
+		count(CallPutOff)
 		return nil, err
 	}
 	resp, err := l.next.RoundTrip(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusTooManyRequests:
 		l.asked(method, channel, retryAfter(resp.Header))
-		l.count(Call{method, CallLimited})
+		count(CallLimited)
 		l.breaker.answered()
 	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller gave up, which proves nothing about Slack; err is the cause
 	case err != nil:
-		l.count(Call{method, CallFailed})
+		count(CallFailed)
 		l.breaker.failed(err)
 	default:
 		failure := failureIn(resp)
 		unusable := notJSON(resp)
 		if failure = cmp.Or(failure, unusable); failure == nil {
-			l.count(Call{method, CallAnswered})
+			count(CallAnswered)
 			l.breaker.answered()
 		} else {
-			l.count(Call{method, CallFailed})
+			count(CallFailed)
 			l.breaker.failed(failure)
 		}
 		if unusable != nil {

@@ -44,7 +44,11 @@ func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
 	g := &limiterHarness{T: t, log: new(lockedBuffer), began: time.Now(), counts: map[Call]int{}}
 	g.api = New(Options{
 		BotToken: "xoxb-1", Log: slog.New(slog.NewTextHandler(g.log, nil)), HTTP: &http.Client{Transport: g, Timeout: 20 * time.Second}, Unlimited: unlimited,
-		Count: func(c Call) {
+		Count: func(_ context.Context, c Call) {
+			if c.Began.IsZero() || c.Began.After(time.Now()) {
+				t.Errorf("the call of %s began at %s", c.Method, c.Began)
+			}
+			c.Began = time.Time{}
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.counts[c]++
@@ -460,7 +464,7 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("when the time is over, in %s: %v", channel, err)
 			}
 		}
-		if got := g.counts[Call{posting, CallLimited}]; got != 2 {
+		if got := g.counts[Call{Method: posting, Outcome: CallLimited}]; got != 2 {
 			t.Errorf("%d refusals were counted", got)
 		}
 	})

@@ -4,7 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +21,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/internal/demo/workspace"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -45,14 +51,26 @@ agents:
 // direct messages. The time includes the event, the inbox, the model call, the proposal and the card. The time of the
 // model's own handler is subtracted. The goal is p99 < 150 ms.
 func BenchmarkMessageToCard(b *testing.B) {
+	card := cardTimer(b, nil)
+	var took []time.Duration
+	for b.Loop() {
+		took = append(took, card())
+	}
+	percentiles(b, "", took)
+	b.ReportMetric(0, "ns/op")
+}
+
+// cardTimer starts a bot, and returns a function that lets a person write to it and returns the time until the card.
+func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	posted := make(chan string, 100)
-	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), called: func(method string, form url.Values) {
+	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), tracer: t, called: func(method string, form url.Values) {
 		if method == "chat.postMessage" {
 			posted <- form.Get("text")
 		}
 	}})
-	var took []time.Duration
-	for i := 0; b.Loop(); i++ {
+	i := 0
+	return func() time.Duration {
+		i++
 		order := fmt.Sprintf("m%d", i)
 		thought, began := h.thinking.Load(), time.Now()
 		if _, err := h.as("sam").Say(b.Context(), "#support", "", "@Countersign 1 of "+order); err != nil {
@@ -65,9 +83,29 @@ func BenchmarkMessageToCard(b *testing.B) {
 				b.Fatal("there is no card")
 			}
 		}
-		took = append(took, time.Since(began)-time.Duration(h.thinking.Load()-thought))
+		return time.Since(began) - time.Duration(h.thinking.Load()-thought)
 	}
-	percentiles(b, "", took)
+}
+
+// BenchmarkTraced compares a bot that sends traces with one that does not, from a person's message until the card. The
+// two take turns, so that both meet the same moments of the machine. The goal is less than 5 % more.
+func BenchmarkTraced(b *testing.B) {
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	b.Cleanup(sink.Close)
+	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
+	tracer, err := tracing.FromEnv(b.Context(), os.Getenv, tracing.Service{}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { tracer.Close(context.Background()) })
+	without, with := cardTimer(b, nil), cardTimer(b, tracer)
+	var off, on []time.Duration
+	for b.Loop() {
+		off = append(off, without())
+		on = append(on, with())
+	}
+	least, most := percentiles(b, "off-", off), percentiles(b, "on-", on)
+	b.ReportMetric(100*(most/least-1), "%-more")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -143,6 +143,10 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	st.gatewayAddr = env.GatewayAddr
 	s := demoSetup(st, env, policies, log)
+	if s.tracer, err = openTraces(ctx, s.now, log); err != nil {
+		return errors.Join(err, st.close())
+	}
+	defer sendTraces(s.tracer, log)
 	return unlessHung(ctx, st.store, log, func() error {
 		return st.around(ctx, func(ctx context.Context) error {
 			if script != nil {

@@ -43,7 +43,9 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 		return nil, err
 	}
 	p.metrics.watchGateway(g.Waiting)
-	return gateway.Server(g), nil
+	server := gateway.Server(g)
+	server.Handler = p.traces.receiving(server.Handler)
+	return server, nil
 }
 
 // addressOf returns the address of a listener, or "" for nil.

@@ -21,6 +21,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -44,6 +45,7 @@ type loadConfig struct {
 	runs   func(key string)              // may be nil
 	called func(string, url.Values)      // called with method and arguments when Slack has accepted a call of the bot; may be nil
 	wrap   func(store.Store) store.Store // wraps the bot's store; may be nil
+	tracer *tracing.Tracer               // nil: nothing is traced
 }
 
 const loadTool = "count"
@@ -78,7 +80,7 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: h.base + "/api/", unlimited: true,
 		model:    agent.Model{BaseURL: h.base + "/v1", Key: "key", Name: scriptedmodel.DefaultModel},
-		policies: policies, store: h.store, tools: policies.tools, log: log,
+		policies: policies, store: h.store, tools: policies.tools, log: log, tracer: c.tracer,
 	}
 	p := s.assemble()
 	mux := http.NewServeMux()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"countersign/agent"
 	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -33,16 +34,24 @@ type metrics struct {
 	runs         *prometheus.CounterVec
 	operator     *prometheus.CounterVec
 	answers      *prometheus.HistogramVec
-	calls        *prometheus.CounterVec // calls of Slack's Web API
-	httpRequests *prometheus.CounterVec // Slack's HTTP requests
-	callers      *prometheus.CounterVec // requests of other agents
-	webhooks     *prometheus.CounterVec // deliveries to their webhooks
+	calls        *prometheus.CounterVec   // calls of Slack's Web API
+	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
+	callers      *prometheus.CounterVec   // requests of other agents
+	webhooks     *prometheus.CounterVec   // deliveries to their webhooks
+	ended        *prometheus.HistogramVec // time from the request until people allowed or ended it
+	unanswered   *prometheus.CounterVec   // requests that expired without a decision
+	starts       prometheus.Histogram     // time from the last click to the run
+	models       *prometheus.CounterVec   // model calls
+	modelTook    *prometheus.HistogramVec
+	tokens       *prometheus.CounterVec
+	wrote        prometheus.Histogram // transactions of the store
 	retained     retained
+	exemplar     func(turn string) prometheus.Labels // nil labels: the turn is not traced
 }
 
 func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	m := &metrics{
-		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(),
+		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
 			Buckets: []float64{1, audit.QuickApproval.Seconds(), 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 24 * 3600},
@@ -76,6 +85,32 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	m.callers = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and status of the answer.",
 	}, []string{"client", "operation", "status"})
+	m.ended = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "countersign_request_wait_seconds", Help: "Time from a request until it was approved, or ended without an approval.",
+		Buckets: []float64{10, 60, 300, 900, 1800, 3600, 4 * 3600, 24 * 3600, 3 * 24 * 3600},
+	}, []string{"state", "risk"})
+	m.unanswered = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_requests_unanswered_total", Help: "Requests that expired although nobody had decided anything.",
+	}, []string{"role", "tool"})
+	m.starts = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "countersign_run_start_seconds", Help: "Time from the click that completed the approval until the run began.",
+		Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 30, 120, 600},
+	})
+	m.models = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_model_calls_total", Help: "Calls of the model: answered, interrupted, or why they failed. A failed call is tried again where that may help.",
+	}, []string{"agent", "outcome"})
+	m.modelTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "countersign_model_call_seconds", Help: "Time until the model's whole answer was there.",
+		Buckets: []float64{.5, 1, 2, 5, 10, 20, 40, 80, 160, 320},
+	}, []string{"agent"})
+	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_model_tokens_total", Help: "Tokens that the model read (input) and wrote (output), as its endpoint says, or as estimated.",
+	}, []string{"agent", "direction"})
+	m.wrote = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "countersign_store_write_seconds", Help: "Time that transactions of the store took until they were durable, with their wait for others.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5},
+	})
+	m.registry.MustRegister(m.ended, m.unanswered, m.starts, m.models, m.modelTook, m.tokens, m.wrote)
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
@@ -94,34 +129,81 @@ func (m *metrics) watchBuild(b cli.Build) {
 }
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
 }
 
 // count counts one event.
 func (m *metrics) count(e workflow.Event) {
+	inc := func(c prometheus.Counter) { c.(prometheus.ExemplarAdder).AddWithExemplar(1, m.exemplar(e.Turn)) }
+	observe := func(h prometheus.Observer, d time.Duration) {
+		h.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), m.exemplar(e.Turn))
+	}
 	tool := m.tool(e.Tool)
 	switch {
 	case e.Decision != nil:
 		d := *e.Decision
 		if d.By.Login() != "" {
-			m.operator.WithLabelValues(string(d.Kind), tool).Inc()
+			inc(m.operator.WithLabelValues(string(d.Kind), tool))
 		}
 		if d.Took <= 0 {
 			return // the time at which it was shown is not known
 		}
-		m.took.WithLabelValues(string(d.Kind), d.Role, tool).Observe(d.Took.Seconds())
+		observe(m.took.WithLabelValues(string(d.Kind), d.Role, tool), d.Took)
 		if audit.IsQuick(d.Kind, d.Took) {
-			m.quick.WithLabelValues(d.Role, tool).Inc()
+			inc(m.quick.WithLabelValues(d.Role, tool))
 		}
+	case e.Approved:
+		m.waited(e, string(approvers.Approved), observe)
 	case e.Ended != "":
-		m.requests.WithLabelValues(string(e.Ended), tool).Inc()
+		inc(m.requests.WithLabelValues(string(e.Ended), tool))
+		m.requestEnded(e, tool, inc, observe)
 	case e.Ran != "":
-		m.runs.WithLabelValues(string(e.Ran), tool).Inc()
+		inc(m.runs.WithLabelValues(string(e.Ran), tool))
 	case e.Answer != nil:
-		m.answers.WithLabelValues("end").Observe(e.Answer.SinceEnd.Seconds())
+		observe(m.answers.WithLabelValues("end"), e.Answer.SinceEnd)
 		if e.Answer.SinceRun > 0 {
-			m.answers.WithLabelValues("run").Observe(e.Answer.SinceRun.Seconds())
+			observe(m.answers.WithLabelValues("run"), e.Answer.SinceRun)
 		}
+	}
+}
+
+// requestEnded counts what the end of a request says about people and the run.
+func (m *metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
+	r := e.Request
+	switch {
+	case r == nil:
+	case e.Ended == approvers.Consumed:
+		var clicked time.Time // the click that completed the approval
+		for _, d := range r.ValidApprovals() {
+			if d.At.After(clicked) {
+				clicked = d.At
+			}
+		}
+		if !clicked.IsZero() {
+			observe(m.starts, max(0, e.At.Sub(clicked)))
+		}
+	case r.RunBy.IsZero(): // it was never approved
+		m.waited(e, string(e.Ended), observe)
+		if e.Ended == approvers.Expired && len(r.Decisions) == 0 {
+			inc(m.unanswered.WithLabelValues(r.CurrentStage().Approver, tool))
+		}
+	}
+}
+
+// waited counts how long a request waited for people.
+func (m *metrics) waited(e workflow.Event, state string, observe func(prometheus.Observer, time.Duration)) {
+	if e.Request != nil {
+		observe(m.ended.WithLabelValues(state, e.Request.Plan.Risk.String()), max(0, e.At.Sub(e.Request.CreatedAt)))
+	}
+}
+
+// countModel counts one call of the model.
+func (m *metrics) countModel(c agent.ModelCall) {
+	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
+	if c.Outcome == "answered" {
+		m.modelTook.WithLabelValues(c.Agent).Observe(c.Took.Seconds())
+		m.tokens.WithLabelValues(c.Agent, "input").Add(float64(c.In))
+		m.tokens.WithLabelValues(c.Agent, "output").Add(float64(c.Out))
 	}
 }
 

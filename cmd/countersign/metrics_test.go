@@ -3,16 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"countersign/agent"
 	"countersign/agent/catalog"
@@ -178,15 +181,19 @@ func TestMetricsWithoutTheStore(t *testing.T) {
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
-// Every metric is documented, and every documented metric exists.
-func TestMetricsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/metrics.md")
+// allMetrics returns metrics of which each has a sample.
+func allMetrics(t *testing.T) *metrics {
+	t.Helper()
+	tools := calledCatalog(t)
+	db := emptyStore(t)
+	err := db.Update(t.Context(), func(tx store.Tx) error {
+		return tx.PutRequest(approvers.Request{ID: "req_1", State: approvers.Pending, Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}}, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := calledCatalog(t)
 	m := setup{
-		store: emptyStore(t), tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
+		store: db, tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
 		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
 	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
@@ -194,10 +201,35 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.countCaller("ci", "read", http.StatusOK)
 	m.countWebhook("ci", "delivered")
 	m.watchGateway(func() int { return 0 })
-	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Took: 1}})
+	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Role: "team-lead", Took: 1}})
 	m.count(workflow.Event{Ended: approvers.Expired})
 	m.count(workflow.Event{Ran: approvers.ExecutionFailed})
 	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
+	m.count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}})
+	m.countModel(agent.ModelCall{Agent: "support", Outcome: "answered"})
+	return m
+}
+
+// The names, units and helps of all metrics are as Prometheus wants them.
+func TestMetricsAreWellNamed(t *testing.T) {
+	answer := httptest.NewRecorder()
+	allMetrics(t).handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	problems, err := promlint.New(answer.Body).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// Every metric is documented, and every documented metric exists.
+func TestMetricsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := allMetrics(t)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +290,13 @@ func TestMetricsOfTheBot(t *testing.T) {
 	teo := h.watcher("teo")
 	h.watcher("sam").says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.sees("countersign", "", "ORD-123")
-	wantLines(t, scrape(t, h.bot.metrics), `countersign_requests_waiting 1`)
+	lines := scrape(t, h.bot.metrics)
+	wantLines(t, lines, `countersign_requests_waiting 1`, `countersign_requests_pending{risk="high",role="team-lead"} 1`,
+		`countersign_requests_pending{risk="critical",role="finance-director"} 0`, `countersign_requests_unreachable 0`,
+		`countersign_messages_undelivered{kind="refused"} 0`, `countersign_runs_unknown_open 0`)
+	if began := valueIn(t, lines, `countersign_requests_pending_since_timestamp_seconds{risk="high",role="team-lead"}`); time.Since(time.Unix(int64(began), 0)).Abs() > time.Minute {
+		t.Errorf("the stage began at %f", began)
+	}
 	teo.clicks("countersign", "", "Approve", "ORD-123")
 	teo.wait("the run to be counted", func(context.Context) (bool, error) {
 		return strings.Contains(strings.Join(scrape(t, h.bot.metrics), "\n"), `countersign_runs_total{state="succeeded",tool="issue_refund"} 1`), nil
@@ -267,5 +305,96 @@ func TestMetricsOfTheBot(t *testing.T) {
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 1`,
 		`countersign_requests_total{state="consumed",tool="issue_refund"} 1`,
 		`countersign_requests_waiting 0`,
+		`countersign_requests_pending{risk="high",role="team-lead"} 0`,
+		`countersign_request_wait_seconds_count{risk="high",state="approved"} 1`,
+		`countersign_run_start_seconds_count 1`,
 	)
+	teo.wait("the answer to be counted", func(context.Context) (bool, error) {
+		return strings.Contains(strings.Join(scrape(t, h.bot.metrics), "\n"), `countersign_answer_shown_seconds_count{since="end"} 1`), nil
+	})
+	lines = scrape(t, h.bot.metrics)
+	for _, name := range []string{
+		`countersign_model_tokens_total{agent="support",direction="input"}`, `countersign_model_tokens_total{agent="support",direction="output"}`,
+		`countersign_store_size_bytes`, `countersign_store_write_seconds_count`, `countersign_model_call_seconds_count{agent="support"}`,
+	} {
+		if valueIn(t, lines, name) <= 0 {
+			t.Errorf("%s is 0", name)
+		}
+	}
+}
+
+// valueIn returns the value of a metric.
+func valueIn(t *testing.T, lines []string, metric string) float64 {
+	t.Helper()
+	for _, l := range lines {
+		if text, ok := strings.CutPrefix(l, metric+" "); ok {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Fatalf("there is no %s", metric)
+	return 0
+}
+
+// Requests that nobody decided, and the time to the run, are counted from the request itself.
+func TestMetricsOfTheEndOfARequest(t *testing.T) {
+	m := newMetrics(emptyStore(t), metricsPolicy)
+	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
+	plan := approvers.Plan{Risk: approvers.High, Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}}
+	end := func(state approvers.State, r approvers.Request) {
+		r.Plan, r.CreatedAt = plan, began
+		m.count(workflow.Event{Tool: "issue_refund", Ended: state, At: began.Add(time.Hour), Request: &r})
+	}
+	end(approvers.Expired, approvers.Request{})
+	end(approvers.Expired, approvers.Request{Decisions: []approvers.Decision{{Kind: approvers.Approve}}}) // somebody acted
+	end(approvers.Expired, approvers.Request{RunBy: began.Add(time.Minute)})                              // it was approved, and not run in time
+	end(approvers.Rejected, approvers.Request{Decisions: []approvers.Decision{{Kind: approvers.Reject}}})
+	end(approvers.Consumed, approvers.Request{RunBy: began, Decisions: []approvers.Decision{
+		{Kind: approvers.Approve, At: began.Add(10 * time.Minute)}, {Kind: approvers.Approve, At: began.Add(59 * time.Minute)},
+		{Kind: approvers.Approve, At: began.Add(59*time.Minute + time.Second), Fallen: true},
+	}})
+	m.count(workflow.Event{Tool: "issue_refund", Approved: true, At: began.Add(time.Minute), Request: &approvers.Request{Plan: plan, CreatedAt: began}})
+	wantLines(t, scrape(t, m),
+		`countersign_requests_unanswered_total{role="team-lead",tool="issue_refund"} 1`,
+		`countersign_request_wait_seconds_count{risk="high",state="expired"} 2`,
+		`countersign_request_wait_seconds_sum{risk="high",state="expired"} 7200`,
+		`countersign_request_wait_seconds_count{risk="high",state="rejected"} 1`,
+		`countersign_request_wait_seconds_sum{risk="high",state="approved"} 60`,
+		`countersign_run_start_seconds_count 1`, `countersign_run_start_seconds_sum 60`,
+	)
+}
+
+// BenchmarkScrape measures one request to /metrics while 3,000 requests wait.
+func BenchmarkScrape(b *testing.B) {
+	db, err := openStore(filepath.Join(b.TempDir(), "countersign.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	plan := approvers.Plan{Risk: approvers.High, Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}}
+	err = db.Update(b.Context(), func(tx store.Tx) error {
+		for i := range 3000 {
+			now := time.Now().UTC().Truncate(time.Microsecond)
+			r := approvers.Request{
+				ID: fmt.Sprintf("req_%d", i), State: approvers.Pending, Tool: "issue_refund", Args: []byte(`{"text":"` + strings.Repeat("x", 500) + `"}`), Plan: plan, CreatedAt: now, StageAt: now,
+			}
+			if err := errors.Join(tx.PutRequest(r), tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: now})); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := newMetrics(db, metricsPolicy)
+	m.watchWaiting(workflow.New(workflow.Config{Store: db, Policy: metricsPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), db, slog.New(slog.DiscardHandler))
+	for b.Loop() {
+		if _, err := m.registry.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -94,7 +94,7 @@ func launch(t *testing.T, dir string, env []string, args ...string) *program {
 func plainEnv() []string {
 	var out []string
 	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "COUNTERSIGN_") && !strings.HasPrefix(pair, "SLACK_") && !strings.HasPrefix(pair, "OPENAI_") {
+		if !strings.HasPrefix(pair, "COUNTERSIGN_") && !strings.HasPrefix(pair, "SLACK_") && !strings.HasPrefix(pair, "OPENAI_") && !strings.HasPrefix(pair, "OTEL_") {
 			out = append(out, pair)
 		}
 	}

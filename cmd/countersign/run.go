@@ -17,9 +17,11 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot"
+	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/internal/control"
+	"countersign/internal/tracing"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -52,6 +54,7 @@ type setup struct {
 	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // of those requests
 	crashes                      *crashes                              // nil: current work is not recorded
+	tracer                       *tracing.Tracer                       // nil: nothing is traced
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
 }
 
@@ -71,18 +74,29 @@ type parts struct {
 	bot      *bot.Bot
 	agent    *agent.Agent
 	metrics  *metrics
+	traces   traces
 	webhooks *gateway.Webhooks
 	sealer   *audit.Sealer // nil: no sealing
 }
 
 // assemble connects the layers. The function makes no network calls.
 func (s setup) assemble() parts {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	t := traces{s.tracer, s.now}
+	s.log = slog.New(s.tracer.Handler(s.log.Handler()))
 	m := newMetrics(s.store, s.tools.Policy)
+	m.exemplar = t.exemplar
 	m.watchBuild(s.build)
 	m.watchReplicas(s.ownReplica())
 	conf := workflow.Config{
-		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Count: m.count, Now: s.now,
-		Admits: agent.Admits,
+		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Now: s.now,
+		Admits: agent.Admits, Trace: s.tracer.ID, Wrote: func(took time.Duration) { m.wrote.Observe(took.Seconds()) },
+		Count: func(ctx context.Context, e workflow.Event) {
+			m.count(e)
+			t.happened(ctx, e)
+		},
 	}
 	if s.crashes != nil {
 		conf.Crashes = s.crashes
@@ -90,12 +104,18 @@ func (s setup) assemble() parts {
 	wf := workflow.New(conf)
 	b := bot.New(bot.Config{
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
-		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version, Count: m.countCall,
+		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version,
+		Count: func(ctx context.Context, c slackapi.Call) {
+			m.countCall(c)
+			t.called(ctx, c)
+		},
 		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
 	})
 	m.watchSlack(s.store, b.Ready)
 	m.watchPause(wf)
 	m.watchFeedback(wf, s.log)
+	m.watchWaiting(wf, s.store, s.log)
+	m.watchSize(s.store, s.log)
 	m.watchDisk(wf)
 	m.watchDamage(s.store)
 	m.watchStall(s.store)
@@ -104,7 +124,7 @@ func (s setup) assemble() parts {
 	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
-		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Grace: s.stopWait,
+		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.countModel, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -112,7 +132,7 @@ func (s setup) assemble() parts {
 		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
 		s.secrets.renewKey = a.RenewKey
 	}
-	p := parts{workflow: wf, bot: b, agent: a, metrics: m}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.countWebhook,
 	})
@@ -217,7 +237,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		return p.bot.Run(ctx)
 	})
-	g.Go(func() error { return p.workflow.Work(ctx, p.workers()) })
+	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
 	g.Go(func() error { return p.bot.Keep(ctx) })
 	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,8 @@ import (
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
+	"countersign/internal/redact"
+	"countersign/internal/tracing"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/postgres"
@@ -53,6 +56,11 @@ func serve(cmd *cobra.Command) error {
 
 // serveWith runs serve with an environment that was already read.
 func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
+	tracer, err := openTraces(ctx, time.Now, log)
+	if err != nil {
+		return err
+	}
+	defer sendTraces(tracer, log)
 	for _, w := range env.Warnings {
 		log.Warn("the environment: " + w.Error())
 	}
@@ -94,7 +102,27 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	if err := refuseDemo(ctx, env.Store, db); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	return unlessHung(ctx, db, log, func() error { return serveStore(ctx, env, policies, db, listeners{admin, requests, callers}, log) })
+	return unlessHung(ctx, db, log, func() error {
+		return serveStore(ctx, env, policies, db, listeners{admin, requests, callers}, tracer, log)
+	})
+}
+
+// openTraces returns the tracer that the environment asks for, or nil.
+func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
+	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: replicaName()}, now, log)
+	if err != nil {
+		return nil, cli.Misused("%w", err)
+	}
+	return t, nil
+}
+
+// sendTraces sends what is left of the traces, at the end.
+func sendTraces(t *tracing.Tracer, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		log.Warn("the last traces could not be sent", "error", redact.Error(err))
+	}
 }
 
 // openToServe opens the store for serve, and creates it if it does not exist.
@@ -147,7 +175,7 @@ func (l listeners) close() {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) error {
+func serveStore(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
 	l, err := hold(ctx, env, policies, db, l, log)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -169,7 +197,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
 		build: cli.ThisBuild(), historyTokens: env.HistoryTokens,
 		policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
-		seal: seal,
+		seal: seal, tracer: tracer,
 	}
 	systemd := newNotifier(os.Getenv, os.Getpid(), log)
 	s.systemd = &systemd

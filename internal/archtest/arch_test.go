@@ -97,6 +97,17 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
 		{name: "prometheus in the workflow", pkg: "approvers/workflow", imported: "github.com/prometheus/client_golang/prometheus"},
 
+		{name: "spans in the domain", pkg: "approvers", imported: us + "internal/tracing"},
+		{name: "spans in the workflow", pkg: "approvers/workflow", imported: us + "internal/tracing"},
+		{name: "spans in the scheduler", pkg: "store/jobs", imported: us + "internal/tracing"},
+		{name: "spans in the agent", pkg: "agent/mcp", imported: us + "internal/tracing", ok: true},
+		{name: "spans in the bot", pkg: "bot", imported: us + "internal/tracing", ok: true},
+		{name: "OpenTelemetry at its edge", pkg: "internal/tracing", imported: "go.opentelemetry.io/otel/trace", ok: true},
+		{name: "OpenTelemetry in the workflow", pkg: "approvers/workflow", imported: "go.opentelemetry.io/otel/trace"},
+		{name: "OpenTelemetry in the agent", pkg: "agent", imported: "go.opentelemetry.io/otel/trace"},
+		{name: "OpenTelemetry in cmd", pkg: "cmd/countersign", imported: "go.opentelemetry.io/otel/sdk/trace"},
+		{name: "OpenTelemetry in cmd's tests", pkg: "cmd/countersign", imported: "go.opentelemetry.io/otel/sdk/trace", test: true, ok: true},
+
 		{name: "chance in the domain", pkg: "approvers", imported: "crypto/rand"},
 		{name: "files in the domain", pkg: "approvers", imported: "os"},
 		{name: "the net in the domain", pkg: "approvers", imported: "net/http"},

@@ -83,11 +83,11 @@ var stateMutants = []mutant{
 				"	if !t.over {\n		t.late = append(t.late, func(t *tx) error { return t.audit(chain, kind, actor, facts, body) })\n		return nil\n	}\n" +
 					"	head, err := t.AuditHead(chain)\n"},
 			{"approvers/workflow/workflow.go",
-				"	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(t.events)\n",
+				"	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(ctx, t.events)\n",
 				"	if late := t.late; len(late) > 0 {\n		err = w.Store.Update(ctx, func(s store.Tx) error {\n" +
 					"			after := &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]store.Shares{}, over: true}\n" +
 					"			for _, write := range late {\n				if err := write(after); err != nil {\n					return err\n				}\n			}\n			return nil\n		})\n" +
-					"		if err != nil {\n			return err\n		}\n	}\n	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(t.events)\n"},
+					"		if err != nil {\n			return err\n		}\n	}\n	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(ctx, t.events)\n"},
 		},
 		by: []campaign{crashPoints, crashImages},
 	},

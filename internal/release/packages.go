@@ -46,6 +46,8 @@ func (r *release) pack(b built, format string) error {
 		add(f.from, "/usr/share/doc/countersign/"+f.path, 0o644)
 	}
 	add(filepath.Join(deploy, "countersign.yaml"), "/usr/share/doc/countersign/countersign.yaml", 0o644)
+	add(filepath.Join(deploy, "prometheus/alerts.yaml"), "/usr/share/doc/countersign/alerts.yaml", 0o644)
+	add(filepath.Join(deploy, "grafana/countersign.json"), "/usr/share/doc/countersign/dashboard.json", 0o644)
 	add(filepath.Join(deploy, "systemd/countersign.service"), "/usr/lib/systemd/system/countersign.service", 0o644)
 	contents = append(contents,
 		&files.Content{

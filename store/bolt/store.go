@@ -42,6 +42,15 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 	return s
 }
 
+// Size returns the size of the used part of the file in bytes, which includes pages that are free again.
+func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+	err = s.View(ctx, func(r store.Reader) error {
+		bytes = r.(*reader).rows.tx.Size()
+		return nil
+	})
+	return bytes, err
+}
+
 // Update queues fn, runs it, and returns when fn's writes are durable. If the context ends before fn starts, fn does
 // not run. Once started, fn runs to its end.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {

@@ -220,6 +220,15 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// TestSize checks that the bot's role may read the size of the database.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	if n, err := open(t, asBot(name)).Size(t.Context()); err != nil || n < 1<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
 // A commit is durable when the server has answered it, even if the default of the server is to answer earlier.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()

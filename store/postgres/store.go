@@ -123,6 +123,24 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	return err
 }
 
+// Size returns the size of the database in bytes.
+func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
+	if !s.enter() {
+		return 0, store.ErrClosed
+	}
+	defer s.running.Done()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	err = conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&bytes)
+	if err != nil {
+		return 0, s.config.sentence(err)
+	}
+	return bytes, nil
+}
+
 // outcome is the result of one run of a closure.
 type outcome int
 

@@ -1,0 +1,63 @@
+package tracing
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// LogTraceID is the name of the trace's id in log lines, in audit records and in exemplars.
+const (
+	LogTraceID = "trace_id"
+	logSpanID  = "span_id"
+)
+
+// sampled returns the context of the current span, if it is sent.
+func sampled(ctx context.Context) (trace.SpanContext, bool) {
+	w := workOf(ctx)
+	if w == nil {
+		return trace.SpanContext{}, false
+	}
+	within := w.current(ctx)
+	if within == nil {
+		return trace.SpanContext{}, false
+	}
+	c := trace.SpanContextFromContext(within)
+	return c, c.IsSampled()
+}
+
+// Logger returns the logger with the ids of the current trace and span. It is for loggers whose lines have no context.
+func Logger(ctx context.Context, log *slog.Logger) *slog.Logger {
+	if c, ok := sampled(ctx); ok {
+		return log.With(LogTraceID, c.TraceID().String(), logSpanID, c.SpanID().String())
+	}
+	return log
+}
+
+// Handler returns a handler that adds the ids of the current trace and span to each line that has a context with them.
+func (t *Tracer) Handler(next slog.Handler) slog.Handler {
+	if t == nil {
+		return next
+	}
+	return handler{next}
+}
+
+type handler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if c, ok := sampled(ctx); ok {
+		r = r.Clone()
+		r.AddAttrs(slog.String(LogTraceID, c.TraceID().String()), slog.String(logSpanID, c.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

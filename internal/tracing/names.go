@@ -1,0 +1,72 @@
+package tracing
+
+import semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+
+// Names of spans. A work's span has the name of its timer's kind, unless it is one of these.
+const (
+	SpanMessage = "receive message" // the main span of a turn: a person's message
+	SpanCaller  = "receive call"    // the main span of another agent's call
+	SpanClick   = "receive click"   // a click on a button, or a form
+	SpanQueued  = "queued messages" // the main span of a turn that begins with messages that waited for the turn before it
+	SpanPropose = "propose"         // and the tool: the main span of a request
+	SpanWait    = "wait for people" // from the proposal of a request until it was approved or closed
+	SpanAgent   = "invoke_agent"    // and the agent: the whole turn
+	SpanChat    = "chat"            // and the model
+	SpanTool    = "execute_tool"    // and the tool
+	SpanPreview = "preview_tool"    // and the tool
+	SpanSlack   = "slack"           // and the method of Slack's Web API
+)
+
+// received has the names of work that begins with a message from outside.
+var received = map[string]bool{SpanMessage: true, SpanCaller: true, SpanClick: true}
+
+// Names of attributes of OpenTelemetry's semantic conventions.
+const (
+	ErrorType     = string(semconv.ErrorTypeKey)
+	ServerAddress = string(semconv.ServerAddressKey)
+	ServerPort    = string(semconv.ServerPortKey)
+
+	Operation      = string(semconv.GenAIOperationNameKey)
+	Provider       = string(semconv.GenAIProviderNameKey)
+	AgentName      = string(semconv.GenAIAgentNameKey)
+	Conversation   = string(semconv.GenAIConversationIDKey)
+	RequestModel   = string(semconv.GenAIRequestModelKey)
+	ResponseModel  = string(semconv.GenAIResponseModelKey)
+	ResponseID     = string(semconv.GenAIResponseIDKey)
+	FinishReasons  = string(semconv.GenAIResponseFinishReasonsKey)
+	InputTokens    = string(semconv.GenAIUsageInputTokensKey)
+	OutputTokens   = string(semconv.GenAIUsageOutputTokensKey)
+	InputMessages  = string(semconv.GenAIInputMessagesKey)
+	OutputMessages = string(semconv.GenAIOutputMessagesKey)
+	ToolName       = string(semconv.GenAIToolNameKey)
+	ToolType       = string(semconv.GenAIToolTypeKey)
+	ToolCall       = string(semconv.GenAIToolCallIDKey)
+)
+
+// Names of Countersign's own attributes.
+const (
+	Turn      = "countersign.turn.id"
+	Request   = "countersign.request.id"
+	Execution = "countersign.execution.id"
+	Risk      = "countersign.risk"      // of a request
+	Stages    = "countersign.stages"    // how many stages a request has
+	State     = "countersign.state"     // of a turn, request or run at the end of the span
+	Decision  = "countersign.decision"  // approve, reject or modify
+	Role      = "countersign.role"      // the approver's role that gave the authority
+	Try       = "countersign.try"       // how often the work was tried, from 1
+	Queued    = "countersign.queued_s"  // seconds for which the work had been due when it began
+	Method    = "slack.method"          // of Slack's Web API
+	Outcome   = "slack.outcome"         // answered, limited, failed or put_off
+	Estimated = "countersign.estimated" // true: the tokens are Countersign's estimate, because the endpoint did not say them
+)
+
+// maxText limits a text in an attribute, in bytes.
+const maxText = 32 << 10
+
+// Text returns an attribute with a text. It is for spans that may have texts.
+func Text(name, text string) Attr {
+	if len(text) > maxText {
+		text = text[:maxText] + "…"
+	}
+	return String(name, text)
+}
