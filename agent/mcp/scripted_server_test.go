@@ -125,7 +125,9 @@ func (p *scriptedServer) handle(m wire) {
 	}
 }
 
-func forever(*scriptedServer, wire) { select {} }
+// forever does not return. An empty select would not do: Go ends a program in which every goroutine waits without a
+// timer.
+func forever(*scriptedServer, wire) { time.Sleep(24 * time.Hour) }
 
 func nothing(*scriptedServer, wire) {}
 
@@ -163,7 +165,7 @@ var scriptedServers = map[string]acts{
 	"hangs at the list":             {"tools/list": nothing},
 	"hangs at a call":               answering(nothing),
 	"answers no ping":               {"tools/call": nothing, "ping": nothing},
-	"reads nothing":                 {"tools/list": func(p *scriptedServer, m wire) { p.result(m, `{"tools":[`+aTool+`]}`); select {} }},
+	"reads nothing":                 {"tools/list": func(p *scriptedServer, m wire) { p.result(m, `{"tools":[`+aTool+`]}`); forever(p, m) }},
 
 	"floods with progress": answering(func(p *scriptedServer, m wire) {
 		flood(func(i int) string {
@@ -252,7 +254,7 @@ var scriptedServers = map[string]acts{
 		p.result(m, `{"content":[{"type":"text","text":"done"}]}`)
 		os.Exit(0)
 	}),
-	"closes its output": answering(func(p *scriptedServer, m wire) { os.Stdout.Close(); select {} }),
+	"closes its output": answering(func(p *scriptedServer, m wire) { os.Stdout.Close(); forever(p, m) }),
 
 	"leaves children": {"": func(p *scriptedServer, m wire) {
 		child := exec.Command("sleep", "1000")
@@ -265,9 +267,8 @@ var scriptedServers = map[string]acts{
 		signal.Ignore(syscall.SIGTERM)
 		go func() {
 			p.serveRest()
-			time.Sleep(time.Hour)
 		}()
-		select {}
+		forever(p, m)
 	}},
 
 	"changes its tool": {"tools/call": func(p *scriptedServer, m wire) {
