@@ -108,7 +108,7 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records the edit or deletion of the message that led to a request, or of a message that answered a
-// question. remark is the index of that answer, or "" if the message led to the request.
+// question. The argument remark is the index of the answer. It is empty for the message that led to the request.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

@@ -47,8 +47,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that other due work is done too, if people see its outcome. A check
-// that was postponed until the morning is made once, and then waits for the morning by the new clock.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that due work whose outcome people see is done after the clock was
+// set back. If such work was postponed until the morning, it is tried once and then postponed again.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){

@@ -266,8 +266,8 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer carries the data that the server sends. While swallow is set, no data arrives at the client, and ready gets
-// the end of each answer.
+// answer carries the data that the server sends. While the flag swallow is set, the client receives no data, and answer
+// sends a value to the channel ready at the end of each of the server's answers.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {
 		m, err := readMessage(upstream, true)
