@@ -35,8 +35,8 @@ type workerPool struct {
 // about ten seconds. Before that, order matters more than speed. After that, one failing timer must not block the lane.
 const holds = 7
 
-// takeUp reads the timers of the shares that this process got since takeUp was last called. If another process put off the first
-// timer of a lane, takeUp holds the lane, so that the lane's other timers do not overtake the first.
+// takeUp reads the timers of the shares that this process got since takeUp was last called. If another process put off
+// the first timer of a lane, takeUp holds the lane, so that the lane's other timers do not overtake the first.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
 	gained := shares &^ p.shares
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
