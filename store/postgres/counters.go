@@ -34,6 +34,5 @@ func (t *tx) PruneCounters(before time.Time, limit int) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
-	return t.run.exec("DELETE FROM counters USING (SELECT at, key, id FROM counters WHERE at < $1 ORDER BY at, key, id LIMIT $2) old"+
-		" WHERE counters.key = old.key AND counters.at = old.at AND counters.id = old.id", moment(before), limit)
+	return t.run.exec("DELETE FROM counters WHERE ctid = ANY(ARRAY(SELECT ctid FROM counters WHERE at < $1 ORDER BY at, key, id LIMIT $2))", moment(before), limit)
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -261,4 +262,77 @@ func (p *plans) check(t *testing.T) {
 		}
 	}
 	t.Logf("statements=%d", len(p.all))
+}
+
+// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times, although the server
+// took its statistics when the tables were empty.
+func TestErasingWithOldStatistics(t *testing.T) {
+	t.Parallel()
+	const rows = 400
+	name := empty(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own, with auto_explain")
+	}
+	var seen plans
+	s, err := postgres.OpenWith(t.Context(), at(name)+"&session_preload_libraries=auto_explain&auto_explain.log_min_duration=0&auto_explain.log_analyze=on"+
+		"&auto_explain.log_timing=off&auto_explain.log_format=json&auto_explain.log_level=notice",
+		func(c *pgx.ConnConfig) { c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { seen.add(n.Message) } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	put := func(rows int, ids ...string) {
+		t.Helper()
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			var errs []error
+			for _, id := range ids {
+				errs = append(errs, tx.PutConversation(store.Conversation{ID: id, Place: id}))
+				for i := range rows {
+					message := fmt.Sprint(id, i)
+					errs = append(errs, tx.PutMessage(store.Message{Conversation: id, Seq: uint64(i) + 1, Text: "words"}),
+						tx.PutOutboxMessage(store.OutboxMessage{ID: message, Ref: id}),
+						tx.PutRendering(store.Rendering{OutboxMessage: message, Post: 1}))
+				}
+			}
+			return errors.Join(errs...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	erase := func(id string) {
+		t.Helper()
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			if done, err := tx.EraseConversation(id, 10*rows); err != nil || !done {
+				return fmt.Errorf("erased: %v, %w", done, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(1, "first") // tables that never had a row count as larger
+	erase("first")
+	if err := execIn(name, "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	put(rows, "one", "other")
+	erase("one")
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	deletions := 0
+	for _, e := range seen.all {
+		read := 0
+		e.Plan.each(func(n planNode) { read += (n.Rows + n.Removed) * n.Loops })
+		if read > 20*rows {
+			t.Errorf("%s: reads %d rows", e.Statement, read)
+		}
+		if strings.HasPrefix(e.Statement, "DELETE") {
+			deletions++
+		}
+	}
+	if deletions < 3 {
+		t.Errorf("the plans of %d deletions were seen", deletions)
+	}
 }

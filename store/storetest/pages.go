@@ -84,16 +84,7 @@ func (w *worker) try(steps []step, fails bool) error {
 	}
 	next := w.memory.clone()
 	want := run(next, &meant)
-	update := func() error {
-		return w.store.Update(w.Context(), func(tx store.Tx) error { return run(tx, &learned) })
-	}
-	err := update()
-	for range 5 { // On a busy machine, a statement may take too long for the server. Then nothing was written.
-		if !errors.Is(err, store.ErrUnavailable) {
-			break
-		}
-		err = update()
-	}
+	err := w.store.Update(w.Context(), func(tx store.Tx) error { return run(tx, &learned) })
 	if !errors.Is(err, want) {
 		return fmt.Errorf("update: got error %s, want %s", fmt.Sprint(err), fmt.Sprint(want))
 	}
