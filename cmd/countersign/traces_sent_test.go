@@ -83,14 +83,14 @@ func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Spa
 	late := time.After(patience)
 	for {
 		r.mu.Lock()
-		i, came := slices.IndexFunc(r.spans, fits), r.came
-		var names []string
-		for _, s := range r.spans {
-			names = append(names, s.GetName())
-		}
+		spans, came := slices.Clone(r.spans), r.came
 		r.mu.Unlock()
-		if i >= 0 {
-			return r.spans[i]
+		if i := slices.IndexFunc(spans, fits); i >= 0 {
+			return spans[i]
+		}
+		var names []string
+		for _, s := range spans {
+			names = append(names, s.GetName())
 		}
 		select {
 		case <-came:

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -119,7 +120,12 @@ func (g *Gateway) Requests() []Request {
 	defer g.mu.Unlock()
 	var list []Request
 	for _, r := range g.requests {
-		list = append(list, *r)
+		x := *r
+		x.Questions = nil
+		for _, q := range r.Questions { // an answer changes the map
+			x.Questions = append(x.Questions, maps.Clone(q))
+		}
+		list = append(list, x)
 	}
 	return list
 }
