@@ -180,6 +180,8 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 	for _, name := range []string{"receive click", "approve issue_refund", "wait for people", "execute_tool issue_refund", "invoke_agent support", "show answer"} {
 		got.below(got.named(name, root), root)
 	}
+	got.mu.Lock()
+	defer got.mu.Unlock()
 	for from := range got.from {
 		if !strings.HasPrefix(from, "countersign ") || from == "countersign " {
 			t.Errorf("the traces are from %q", from)
