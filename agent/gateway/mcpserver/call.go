@@ -90,24 +90,20 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 	return s.hold(ctx, x, req, id, again)
 }
 
-// propose proposes a call. If the answer to an identical call is being sent at this moment, propose waits until it is
-// sent. Only then is it known whether the new call is a repetition.
+// propose proposes a call. A call that repeats another is proposed twice, because the answer to the other call may be
+// on its way to the client at this moment. After that answer was sent, the call is a new request.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
 		return id, again, err
 	}
-	ended := s.ends.of(id)
-	if ended == nil {
-		return id, again, nil
-	}
 	select {
-	case <-ended:
-		apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
-		return id, again, err
+	case <-s.ends.of(id):
 	case <-x.gone:
 		return id, again, nil
 	}
+	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
+	return id, again, err
 }
 
 // apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that

@@ -396,13 +396,14 @@ func (d *deliveries) end(ids []string) {
 	}
 }
 
-// of returns a channel that is closed when a request's answer has been sent. If no answer is being sent, of returns
-// nil.
+// of returns a channel that is closed when no answer about a request is being sent.
 func (d *deliveries) of(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if one := d.by[id]; one != nil {
 		return one.ended
 	}
-	return nil
+	none := make(chan struct{})
+	close(none)
+	return none
 }
