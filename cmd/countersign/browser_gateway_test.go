@@ -23,14 +23,14 @@ func (b *browser) pictures(name string) {
 		name          string
 		width, height int64
 	}{{"laptop", 1280, 900}, {"phone", 390, 844}} {
-		b.do("resize", chromedp.EmulateViewport(screen.width, screen.height))
+		b.Do("resize", chromedp.EmulateViewport(screen.width, screen.height))
 		for _, theme := range []string{"light", "dark"} {
-			b.until("the page is "+theme, fmt.Sprintf(`(() => { document.documentElement.dataset.theme = %q; [...document.querySelectorAll("`+inMessages+`")].at(-1)?.scrollIntoView({block: "end"}); return true; })()`, theme))
-			b.until("all colours are there", `document.getAnimations().length === 0`)
-			b.shot(name + "-" + screen.name + "-" + theme)
+			b.Until("the page is "+theme, fmt.Sprintf(`(() => { document.documentElement.dataset.theme = %q; [...document.querySelectorAll("`+inMessages+`")].at(-1)?.scrollIntoView({block: "end"}); return true; })()`, theme))
+			b.Until("all colours are there", `document.getAnimations().length === 0`)
+			b.Shot(name + "-" + screen.name + "-" + theme)
 		}
 	}
-	b.do("resize", chromedp.EmulateViewport(1280, 900))
+	b.Do("resize", chromedp.EmulateViewport(1280, 900))
 }
 
 // The calls of other agents in a real browser: a pipeline's deployment, which waits over HTTP, and a coding agent's
@@ -114,7 +114,7 @@ func TestBrowserGateway(t *testing.T) {
 		`{"file_path":"/home/sam/shop/price.go","old_string":"func price(n int) int {\n\treturn n * 100\n}","new_string":"func price(n int) int {\n\treturn n * 90 // ten percent off\n}"}}`)
 	b.sees(inMessages, "ten percent off")
 	b.sees(inMessages, "⇥ return n * 90")
-	b.until("tabs are no warning", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("can't be seen"))`)
+	b.Until("tabs are no warning", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("can't be seen"))`)
 	b.pictures("gateway-5-edit")
 	b.click("button", "Reject…")
 	b.sees(inForm, "Reject")

@@ -17,23 +17,23 @@ func TestBrowserIntroduction(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
 	for name, size := range map[string][2]int64{"laptop": {1280, 900}, "phone": {390, 844}} {
-		b.do("resize", chromedp.EmulateViewport(size[0], size[1]))
+		b.Do("resize", chromedp.EmulateViewport(size[0], size[1]))
 		b.become("U0100", "C0001")
 		b.write("composer", "@Countersign refund ORD-123, it arrived broken")
-		b.until("somebody else got a message", `document.querySelector("[data-testid=toast]") !== null`)
+		b.Until("somebody else got a message", `document.querySelector("[data-testid=toast]") !== null`)
 		if name == "phone" {
-			b.do("the list", chromedp.Navigate(b.base+"/#/U0100"))
-			b.until("the list is drawn", `document.getElementById("app").dataset.screen === "list"`)
+			b.Do("the list", chromedp.Navigate(b.base+"/#/U0100"))
+			b.Until("the list is drawn", `document.getElementById("app").dataset.screen === "list"`)
 		}
-		b.until("the introduction is open", `document.querySelector("[data-testid=hint]") !== null`)
-		b.shot("introduction-" + name)
-		b.until("its last line is not covered, on a "+name, `(() => {
+		b.Until("the introduction is open", `document.querySelector("[data-testid=hint]") !== null`)
+		b.Shot("introduction-" + name)
+		b.Until("its last line is not covered, on a "+name, `(() => {
 			const line = document.querySelector("[data-testid=hint] li:last-of-type");
 			line.scrollIntoView({block: "end"});
 			const at = line.getBoundingClientRect();
 			return at.bottom <= innerHeight && document.querySelector("[data-testid=hint]").contains(document.elementFromPoint(at.left + 20, at.bottom - 8));
 		})()`)
-		b.shot("introduction-end-" + name)
+		b.Shot("introduction-end-" + name)
 	}
 }
 

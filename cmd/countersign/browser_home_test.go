@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
+	"countersign/internal/testkit/chromium"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 const (
@@ -21,7 +19,7 @@ func TestBrowserHome(t *testing.T) {
 
 	b.become("U0002", "home")
 	b.sees(onHome, "Nothing waits for you")
-	b.shot("home-1-empty")
+	b.Shot("home-1-empty")
 
 	b.become("U0100", "C0001")
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
@@ -29,37 +27,34 @@ func TestBrowserHome(t *testing.T) {
 	b.sees(inThread, "waits for Team Lead")
 	b.become("U0100", "home")
 	b.sees(onHome, "You asked for: 1")
-	b.shot("home-2-asker")
+	b.Shot("home-2-asker")
 
 	b.become("U0002", "home")
 	b.sees(onHome, "Waits for you: 1")
-	b.shot("home-3-lead")
-	b.do("dark", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.Evaluate[any](`document.documentElement.dataset.theme = "dark"`)(ctx, t)
-		return err
-	}))
-	b.shot("home-3-lead-dark")
+	b.Shot("home-3-lead")
+	chromium.Eval[any](b.Page, `document.documentElement.dataset.theme = "dark"`)
+	b.Shot("home-3-lead-dark")
 	b.click("button", "Approve…")
 	for _, argument := range []string{"order_id: ORD-123", "amount:   49.99", "currency: USD", "reason:   It arrived broken"} {
 		b.sees(inForm, argument)
 	}
-	b.shot("home-4-all-arguments")
+	b.Shot("home-4-all-arguments")
 	b.press("modal-submit")
 	b.sees(onHome, "Nothing waits for you")
 	b.sees(onHome, "Decided lately")
-	b.shot("home-5-decided")
+	b.Shot("home-5-decided")
 
 	b.click("button", "I'm away…")
 	b.sees(inForm, "Who stands in?")
-	b.shot("home-6-away-form")
+	b.Shot("home-6-away-form")
 	b.press("modal-close")
 
 	b.become("U0003", "home")
 	b.sees(onHome, "Nothing waits for you")
-	b.shot("home-7-director")
+	b.Shot("home-7-director")
 	b.become("U0900", "home")
 	b.sees(onHome, "Only full members")
-	b.shot("home-8-guest")
+	b.Shot("home-8-guest")
 }
 
 // Masked arguments in a real browser. Only people who may decide see the values, and only when they ask for the values.
@@ -71,32 +66,29 @@ func TestBrowserMasked(t *testing.T) {
 	b.write("composer", "@Countersign change the phone of USR-456 to +1 555 0199")
 	b.click("replies", "")
 	b.sees(inThread, "waits for Support Agent")
-	b.shot("masked-1-asker")
+	b.Shot("masked-1-asker")
 
 	b.become("U0001", "C0002")
 	b.sees(inMessages, "1 value is hidden: phone.")
-	b.until("the card does not tell it", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("0199"))`)
-	b.shot("masked-2-card")
+	b.Until("the card does not tell it", `![...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("0199"))`)
+	b.Shot("masked-2-card")
 	b.click("button", "Reveal…")
 	b.sees(inForm, "+1 555 0199")
-	b.shot("masked-3-revealed")
+	b.Shot("masked-3-revealed")
 	b.press("modal-close")
 
 	b.become("U0003", "C0002")
 	b.click("button", "Reveal…")
 	b.sees(inForm, "Nothing was changed")
-	b.shot("masked-4-refused")
+	b.Shot("masked-4-refused")
 	b.press("modal-close")
 
 	b.become("U0001", "C0002")
-	b.do("the menu of the card", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.Evaluate[any](`[...document.querySelectorAll("[data-testid=message-more] , [data-testid=message-more] button")].at(-1).click()`)(ctx, t)
-		return err
-	}))
+	chromium.Eval[any](b.Page, `[...document.querySelectorAll("[data-testid=message-more] , [data-testid=message-more] button")].at(-1).click()`)
 	b.click("menu-item", "Explain this approval")
 	b.sees(inForm, "What has happened so far")
 	b.sees(inForm, "was shown the masked values")
-	b.shot("masked-5-explained")
+	b.Shot("masked-5-explained")
 }
 
 // The answer to a slash command appears where the command was typed. Only the person who typed the command sees the
@@ -112,14 +104,14 @@ func TestBrowserCommands(t *testing.T) {
 	b.become("U0100", "C0001")
 	b.write("composer", "/countersign pending")
 	b.sees(inMessages, "You asked for:")
-	b.shot("commands-1-pending")
+	b.Shot("commands-1-pending")
 	b.write("composer", `/countersign explain issue_refund {"order_id":"ORD-123","amount":900,"currency":"USD"}`)
 	b.sees(inMessages, "It would wait for people")
-	b.shot("commands-2-explain")
+	b.Shot("commands-2-explain")
 	b.write("composer", "/countersign history")
 	b.sees(inMessages, "What you asked for or had a say in")
-	b.shot("commands-3-history")
+	b.Shot("commands-3-history")
 	b.write("composer", "/countersign waiting")
 	b.sees(inMessages, "I don't know “waiting”")
-	b.shot("commands-4-help")
+	b.Shot("commands-4-help")
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
+	"countersign/internal/testkit/chromium"
 	"crypto/sha256"
 	"fmt"
 	"os"
 	"regexp"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // The picture of a card in the README, and the file with the text that the picture shows.
@@ -28,18 +27,11 @@ func TestPictureOfTheCard(t *testing.T) {
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Refund of $49.99 for order ORD-123")
-	b.until("it has its preview", `[...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("preview_refund: "))`)
+	b.Until("it has its preview", `[...document.querySelectorAll("`+inMessages+`")].some(e => e.innerText.includes("preview_refund: "))`)
 	const mark = `(() => { const all = document.querySelectorAll("` + inMessages + `"); all[all.length-1].id = "picture"; return all[all.length-1].innerText })()`
-	said, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](mark))
-	if err != nil {
-		t.Fatal(err)
-	}
-	said = changing.ReplaceAllString(said, "…") + "\n"
+	said := changing.ReplaceAllString(chromium.Eval[string](b.Page, mark), "…") + "\n"
 	if *update {
-		shot, err := chromedp.Run(b.ctx, chromedp.ScreenshotScale(chromedp.CSS("#picture"), 2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shot := b.Element("#picture", 2)
 		write(t, picture, shot)
 		write(t, pictureText, []byte(pictureHead(shot)+said))
 	}

@@ -19,18 +19,18 @@ const (
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")
-	b.until("the form opens", formOpen)
+	b.Until("the form opens", formOpen)
 	b.enter(typedField, value)
 	b.press("modal-submit")
-	b.until("the form closes", formClosed)
+	b.Until("the form closes", formClosed)
 }
 
 // choosesPerson selects a person in the form's list.
 func (b *browser) choosesPerson(name string) {
 	b.Helper()
-	b.until("the list of people can be typed into", `(() => { const f = document.querySelector("[data-testid=modal][open] [data-testid=users_select]"); f?.focus(); return f !== null && document.activeElement === f; })()`)
-	b.do("type "+name, chromedp.KeyEvent(name))
-	b.until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
+	b.Until("the list of people can be typed into", `(() => { const f = document.querySelector("[data-testid=modal][open] [data-testid=users_select]"); f?.focus(); return f !== null && document.activeElement === f; })()`)
+	b.Do("type "+name, chromedp.KeyEvent(name))
+	b.Until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
 // A call with two stages in a real browser; one stage needs two approvals. The only Team Lead hands the request on to a
@@ -49,23 +49,23 @@ func TestBrowserStages(t *testing.T) {
 	b.write("composer", "@Countersign refund 900 USD of order ORD-129, the desks arrived damaged")
 	b.click("replies", "")
 	b.sees(inThread, "stage 1 of 2")
-	b.shot("stages-1-asked")
+	b.Shot("stages-1-asked")
 
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Then Finance Director")
-	b.shot("stages-2-card")
+	b.Shot("stages-2-card")
 	b.click("button", "Details")
-	b.until("the details open", formOpen)
+	b.Until("the details open", formOpen)
 	b.click("button", "Hand on")
-	b.until("the form opens", formOpen)
-	b.shot("stages-3-hand-on")
+	b.Until("the form opens", formOpen)
+	b.Shot("stages-3-hand-on")
 	b.choosesPerson("Priya")
 	b.press("modal-submit")
-	b.until("the form closes", formClosed)
+	b.Until("the form closes", formClosed)
 
 	b.become("U0101", "U0BOT")
 	b.sees(inMessages, "handed")
-	b.shot("stages-4-handed-on")
+	b.Shot("stages-4-handed-on")
 	b.approves("900")
 	b.sees(inMessages, "Waits for Finance Director")
 
@@ -73,27 +73,27 @@ func TestBrowserStages(t *testing.T) {
 	b.sees(inMessages, "Waits for Finance Director")
 	b.approves("900")
 	b.sees(inMessages, "1 of 2 agreed")
-	b.shot("stages-5-one-of-two")
+	b.Shot("stages-5-one-of-two")
 
 	b.become("U0004", "U0BOT")
 	b.sees(inMessages, "1 of 2 agreed")
 	b.click("button", "Modify")
-	b.until("the form opens", `document.querySelector("`+amountField+`") !== null`)
+	b.Until("the form opens", `document.querySelector("`+amountField+`") !== null`)
 	b.enter(amountField, "800")
-	b.shot("stages-6-modify")
+	b.Shot("stages-6-modify")
 	b.press("modal-submit")
-	b.until("the form closes", formClosed)
+	b.Until("the form closes", formClosed)
 	b.sees(inMessages, "Refund of $800.00")
-	b.shot("stages-7-changed")
+	b.Shot("stages-7-changed")
 
 	b.become("U0101", "U0BOT")
 	b.sees(inMessages, "no longer counts")
-	b.shot("stages-8-approval-fell")
+	b.Shot("stages-8-approval-fell")
 
 	h.down(25 * time.Minute)
 	b.become("U0001", "U0BOT")
 	b.sees(inMessages, "Not decided yet")
-	b.shot("stages-9-escalated")
+	b.Shot("stages-9-escalated")
 	b.approves("800")
 	b.sees(inMessages, "Waits for Finance Director")
 
@@ -104,11 +104,11 @@ func TestBrowserStages(t *testing.T) {
 	b.sees(inMessages, "1 of 2 agreed")
 	b.approves("800")
 	b.sees(inMessages, "Approved by")
-	b.shot("stages-10-approved")
+	b.Shot("stages-10-approved")
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "800.00")
-	b.until("the call is done", `[...document.querySelectorAll("`+inThread+`")].some(e => e.innerText.includes("Done.") || e.innerText.includes("Approved by"))`)
-	b.shot("stages-11-done")
+	b.Until("the call is done", `[...document.querySelectorAll("`+inThread+`")].some(e => e.innerText.includes("Done.") || e.innerText.includes("Approved by"))`)
+	b.Shot("stages-11-done")
 }

@@ -1,98 +1,36 @@
 package main
 
 import (
-	"context"
-	"os"
-	"path/filepath"
+	"countersign/internal/testkit/chromium"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"countersign/internal/testkit"
 )
 
 // browser controls the page in headless Chromium, as one person.
 type browser struct {
-	*testing.T
+	*chromium.Page
 	base string // of the workspace
-	ctx  context.Context
 }
 
 // openBrowserTest starts Chromium.
 func openBrowserTest(t *testing.T, base string) *browser {
 	t.Helper()
-	path := testkit.RequireProgram(t, "chromium", "the page in a browser", testkit.InstallChromium)
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, close := chromedp.NewContext(ctx)
-	t.Cleanup(close)
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
-	return &browser{T: t, base: base, ctx: ctx}
-}
-
-// do runs steps. Each step has a long timeout, which only a failed step reaches.
-func (b *browser) do(what string, steps ...chromedp.Action[chromedp.Void]) {
-	b.Helper()
-	for i, step := range steps {
-		ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
-		err := chromedp.Do(ctx, step)
-		cancel()
-		if err != nil {
-			b.shot("failed")
-			b.Fatalf("%s, step %d: %v", what, i+1, err)
-		}
-	}
-}
-
-// until waits for a JavaScript condition.
-func (b *browser) until(what, condition string) {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, testkit.Patience)
-	defer cancel()
-	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition))
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // the page changed to another one during the check
-			b.shot("failed")
-			b.Fatalf("waiting until %s: %v", what, err)
-		}
-	}
-}
-
-// shot saves a screenshot to the directory in COUNTERSIGN_SCREENSHOTS.
-func (b *browser) shot(name string) {
-	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
-	if dir == "" {
-		return
-	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
-	}
-	if err != nil {
-		b.Errorf("screenshot %s: %v", name, err)
-	}
+	return &browser{Page: chromium.Open(t), base: base}
 }
 
 // become opens the page as a person, at a given place.
 func (b *browser) become(user, place string) {
 	b.Helper()
-	b.do("become "+user, chromedp.Navigate("about:blank"), chromedp.Navigate(b.base+"/#/"+user+"/"+place))
-	b.until(user+"'s page is drawn", `document.body.dataset.ready === "true"`)
+	b.Load(b.base + "/#/" + user + "/" + place)
 }
 
 // write types into a composer and sends with Enter, as a person does.
 func (b *browser) write(composer, text string) {
 	b.Helper()
 	b.enter("[data-testid="+composer+"]", text)
-	b.do("send", chromedp.KeyEvent("\r"))
+	b.Do("send", chromedp.KeyEvent("\r"))
 }
 
 // enter replaces the content of a field by typing. The page may render a form again at any time. Therefore one step
@@ -101,45 +39,41 @@ func (b *browser) write(composer, text string) {
 func (b *browser) enter(field, text string) {
 	b.Helper()
 	for range 5 {
-		b.until("there is "+field, `(() => { const f = document.querySelector("`+field+`"); if (!f) return false; f.focus(); f.select(); return document.activeElement === f; })()`)
-		b.do("type "+text, chromedp.KeyEvent(text))
-		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("`+field+`")?.value ?? ""`))
-		if err == nil && got == text {
+		b.Until("there is "+field, `(() => { const f = document.querySelector("`+field+`"); if (!f) return false; f.focus(); f.select(); return document.activeElement === f; })()`)
+		b.Do("type "+text, chromedp.KeyEvent(text))
+		if got := chromium.Eval[string](b.Page, `document.querySelector("`+field+`")?.value ?? ""`); got == text {
 			return
 		}
 	}
-	b.shot("failed")
+	b.Shot("failed")
 	b.Fatalf("%s does not take %q", field, text)
 }
 
 // press clicks the only element of a kind.
 func (b *browser) press(testid string) {
 	b.Helper()
-	b.until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
+	b.Until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
 }
 
 // sees waits until an element shows a text.
 func (b *browser) sees(where, text string) {
 	b.Helper()
-	b.until("they see "+text, `[...document.querySelectorAll(`+"`"+where+"`"+`)].some(e => e.innerText.includes(`+"`"+text+"`"+`))`)
+	b.Until("they see "+text, `[...document.querySelectorAll(`+"`"+where+"`"+`)].some(e => e.innerText.includes(`+"`"+text+"`"+`))`)
 }
 
 // click clicks the last element of a kind whose label starts with a text.
 func (b *browser) click(kind, label string) {
 	b.Helper()
 	find := `[...document.querySelectorAll("[data-testid=` + kind + `]")].findLast(e => e.innerText.startsWith("` + label + `") && e.offsetParent !== null)`
-	b.until("there is a "+label+" button", find+" !== undefined")
-	b.do("click "+label, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := chromedp.Evaluate[any](find+".click()")(ctx, t)
-		return err
-	}))
+	b.Until("there is a "+label+" button", find+" !== undefined")
+	chromium.Eval[any](b.Page, find+".click()")
 }
 
 // opens clicks a button that opens a form.
 func (b *browser) opens(label string) {
 	b.Helper()
 	b.click("button", label)
-	b.until("the form opens", formOpen)
+	b.Until("the form opens", formOpen)
 }
 
 const (
@@ -162,41 +96,41 @@ func TestBrowser(t *testing.T) {
 	b.write("composer", "@Countersign refund ORD-123, it arrived broken")
 	b.click("replies", "")
 	b.sees(inThread, "Waits for Team Lead")
-	b.shot("1-asker-waiting")
+	b.Shot("1-asker-waiting")
 
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Refund of $49.99 for order ORD-123")
-	b.shot("2-card")
+	b.Shot("2-card")
 	b.click("button", "Approve")
-	b.do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
+	b.Do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
 	b.sees("[data-testid=confirm]", "Refund of $49.99 for order ORD-123")
-	b.shot("3-confirm")
+	b.Shot("3-confirm")
 	b.press("confirm-accept")
 	b.sees(inMessages, "Approved by")
-	b.until("nothing can be decided on the card any more", onlyDetails)
-	b.shot("4-approved")
+	b.Until("nothing can be decided on the card any more", onlyDetails)
+	b.Shot("4-approved")
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "I refunded $49.99")
-	b.shot("5-answer")
+	b.Shot("5-answer")
 
 	b.write("thread-composer", "refund 20 USD of order ORD-131, the box was damaged")
 	b.sees(inThread, "Waits for Team Lead")
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
 	b.click("button", "Modify")
-	b.until("the form opens", `document.querySelector("`+amountField+`") !== null`)
-	b.shot("6-modify")
+	b.Until("the form opens", `document.querySelector("`+amountField+`") !== null`)
+	b.Shot("6-modify")
 	b.enter(amountField, "-5")
 	b.press("modal-submit")
-	b.until("the field says what is wrong", `[...document.querySelectorAll("[data-testid=field-error]")].some(e => !e.hidden && e.innerText.length > 5)`)
-	b.shot("7-modify-error")
+	b.Until("the field says what is wrong", `[...document.querySelectorAll("[data-testid=field-error]")].some(e => !e.hidden && e.innerText.length > 5)`)
+	b.Shot("7-modify-error")
 	b.enter(amountField, "12.50")
 	b.press("modal-submit")
-	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
+	b.Until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "Refund of $12.50 for order ORD-131")
-	b.shot("8-modified")
+	b.Shot("8-modified")
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
@@ -206,18 +140,18 @@ func TestBrowser(t *testing.T) {
 	b.become("U0003", "U0BOT")
 	b.click("button", "Reject")
 	b.enter("[data-testid=modal][open] [data-testid=input] textarea", "Cancelling can't be undone.")
-	b.shot("9-reject")
+	b.Shot("9-reject")
 	b.press("modal-submit")
 	b.sees(inMessages, "Rejected by")
-	b.shot("10-rejected")
+	b.Shot("10-rejected")
 	b.become("U0004", "U0BOT")
 	b.sees(inMessages, "Rejected by")
-	b.until("nothing can be decided on the other director's card any more", onlyDetails)
+	b.Until("nothing can be decided on the other director's card any more", onlyDetails)
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "deactivat")
-	b.shot("11-alternative")
+	b.Shot("11-alternative")
 
 	b.write("thread-composer", "cancel account USR-457")
 	b.sees(inThread, "Permanently cancel account USR-457")
@@ -227,17 +161,17 @@ func TestBrowser(t *testing.T) {
 	form := "[data-testid=modal][open] [data-testid=input]"
 	b.enter(form+"[data-block-id*=reason] textarea", "He asked for it by phone.")
 	b.enter(form+"[data-block-id=typed] input", "cancel_account")
-	b.shot("12-modify-critical")
+	b.Shot("12-modify-critical")
 	b.press("modal-submit")
-	b.until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
+	b.Until("the form closes", `document.querySelector("[data-testid=modal][open]") === null`)
 	b.sees(inMessages, "(Finance Director) with changes")
 	b.opens("Details…")
 	b.sees(inForm, "He asked for it by phone.")
-	b.shot("13-modified-by-the-director")
+	b.Shot("13-modified-by-the-director")
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "Finance Director changed the request")
-	b.shot("14-told")
+	b.Shot("14-told")
 }
 
 // Before anybody decides, the card shows the shop's preview of a refund in one sentence, and Details… shows the whole
@@ -252,11 +186,11 @@ func TestBrowserPreview(t *testing.T) {
 	b.sees(inMessages, "Refund of $20.00 for order ORD-131")
 	b.sees(inMessages, "preview_refund: “Jane Doe paid $129.00 for ORD-131")
 	b.sees(inMessages, "could still be refunded.”")
-	b.shot("preview-1-card")
+	b.Shot("preview-1-card")
 	b.opens("Details…")
 	b.sees(inForm, "What preview_refund says of it, in its own words:")
 	b.sees(inForm, "could still be refunded.")
-	b.shot("preview-2-details")
+	b.Shot("preview-2-details")
 }
 
 // A pause in a real browser. The lead pauses everything while a call waits, and everybody sees the pause. The call is
@@ -273,41 +207,41 @@ func TestBrowserPause(t *testing.T) {
 	b.become("U0100", "C0001")
 	b.write("composer", "/countersign pause I don't like it")
 	b.sees("[data-testid=messages]", "Team Lead")
-	b.shot("pause-1-refused")
+	b.Shot("pause-1-refused")
 
 	b.become("U0002", "U0BOT")
 	b.write("composer", "/countersign pause we look into wrong refunds")
 	b.click("button", "Pause everything")
-	b.do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
-	b.shot("pause-2-confirm")
+	b.Do("the dialog repeats what will happen", chromedp.WaitVisible(chromedp.CSS("[data-testid=confirm]")))
+	b.Shot("pause-2-confirm")
 	b.press("confirm-accept")
 	b.sees("[data-testid=messages]", "Everything is paused")
-	b.shot("pause-3-paused")
+	b.Shot("pause-3-paused")
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "we look into wrong refunds")
-	b.shot("pause-4-asker")
+	b.Shot("pause-4-asker")
 
 	b.become("U0002", "U0BOT")
 	b.sees(inMessages, "we look into wrong refunds")
 	b.click("button", "Approve")
 	b.press("confirm-accept")
 	b.sees(inMessages, "it starts when the pause ends")
-	b.shot("pause-5-approved-not-started")
+	b.Shot("pause-5-approved-not-started")
 
 	b.become("U0003", "U0BOT")
 	b.sees(inMessages, "Everything has been paused")
-	b.shot("pause-6-director")
+	b.Shot("pause-6-director")
 	b.click("button", "Resume")
 	b.press("confirm-accept")
 	b.sees(inMessages, "The pause is over")
-	b.shot("pause-7-resumed")
+	b.Shot("pause-7-resumed")
 
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "I refunded $49.99")
-	b.shot("pause-8-answer")
+	b.Shot("pause-8-answer")
 }
 
 // During an export that a director has approved, the shop's server asks which data to export. The question goes to Sam,
@@ -327,17 +261,17 @@ func TestBrowserElicits(t *testing.T) {
 	b.become("U0100", "C0001")
 	b.click("replies", "")
 	b.sees(inThread, "Which of the data of USR-456 shall be exported?")
-	b.shot("elicit-01-question")
+	b.Shot("elicit-01-question")
 	b.opens("Answer…")
 	b.sees("[data-testid=modal][open]", "Payments")
-	b.shot("elicit-02-form")
+	b.Shot("elicit-02-form")
 	b.chooses("payments", "No")
 	b.chooses("emails", "No")
-	b.shot("elicit-03-filled-in")
+	b.Shot("elicit-03-filled-in")
 	b.press("modal-submit")
-	b.until("the form closes", formClosed)
+	b.Until("the form closes", formClosed)
 	b.sees(inThread, "Exported the data of USR-456 (Jane Doe): profile, orders")
-	b.shot("elicit-04-answer")
+	b.Shot("elicit-04-answer")
 	ledger := h.shop.Ledger()
 	if len(ledger) != 1 || !strings.HasSuffix(ledger[0].Summary, ": profile, orders") {
 		t.Errorf("the shop's ledger is %+v", ledger)
@@ -348,12 +282,12 @@ func TestBrowserElicits(t *testing.T) {
 func (b *browser) chooses(field, option string) {
 	b.Helper()
 	in := `[data-testid=modal][open] [data-testid=input][data-block-id*=` + field + `]`
-	b.until(field+" can be chosen", `(() => {
+	b.Until(field+" can be chosen", `(() => {
 		const box = document.querySelector("`+in+`");
 		const choice = [...(box?.querySelectorAll("option, label, [role=option], [role=radio]") ?? [])].find(e => e.innerText.trim() === "`+option+`");
 		if (!choice) return false;
 		if (choice.tagName === "OPTION") { choice.parentElement.value = choice.value; choice.parentElement.dispatchEvent(new Event("change", {bubbles: true})); } else choice.click();
 		return true;
 	})()`)
-	b.do("look", chromedp.WaitVisible(chromedp.CSS(in)))
+	b.Do("look", chromedp.WaitVisible(chromedp.CSS(in)))
 }

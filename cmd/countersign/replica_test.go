@@ -44,7 +44,7 @@ var replicaPoints = func() []string {
 //
 // Afterwards the remaining replicas must settle all work by themselves. The checks are those of TestKills.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (50), with another fault after about every sixth; sometimes two
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (20), with another fault after about every sixth; sometimes two
 // replicas are killed at once. The kills are made in rounds, each with its own server, database, workspace and replicas.
 // As many rounds run concurrently as there are processors, because a takeover mostly waits. So that the work of a
 // killed replica is taken over before the others are killed, too, leases are short; every fifth round has the usual
@@ -52,7 +52,7 @@ var replicaPoints = func() []string {
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
-	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 50), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 20), testkit.Seed(t)
 	began := time.Now()
 	var mu sync.Mutex
 	var all figures

@@ -33,7 +33,7 @@ func missing(t testing.TB, untried, why, remedy string) {
 
 // The package to install for each program.
 const (
-	InstallChromium = "install Debian's package chromium"
+	InstallChromium = "install Debian's package chromium-headless-shell or chromium"
 	InstallNode     = "install Node.js 20.19 or newer, with npm"
 	InstallStrace   = "install Debian's package strace"
 	InstallPostgres = "install Debian's package postgresql"

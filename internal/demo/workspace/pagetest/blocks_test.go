@@ -41,7 +41,7 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 	for _, theme := range themes() {
 		b.become("U0001", "C0001")
-		b.until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
+		b.page.Until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
 		for i, s := range samples {
 			if theme == "light" {
 				if _, _, err := b.api.PostMessage("C0001", slack.MsgOptionText(string(s.block.BlockType()), false), slack.MsgOptionBlocks(s.block)); err != nil {
@@ -50,7 +50,7 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 			}
 			b.drawn(s, i < len(whole))
 			if i%3 == 2 || i == len(samples)-1 {
-				b.shot(fmt.Sprintf("blocks-%s-%02d", theme, i/3))
+				b.page.Shot(fmt.Sprintf("blocks-%s-%02d", theme, i/3))
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func (b *browser) drawn(s sample, whole bool) {
 	b.Helper()
 	kind := string(s.block.BlockType())
 	block := messages + ` [data-block-type=` + kind + `]`
-	b.until(kind+" is drawn", `(() => { const e = [...document.querySelectorAll("`+block+`")].at(-1); e?.scrollIntoView({block: "center"}); for (const d of e?.querySelectorAll("details.task") ?? []) d.open = true; return e !== undefined && e.checkVisibility() && (e.querySelector(".fallback") === null) === `+strconv.FormatBool(whole)+`; })()`)
+	b.page.Until(kind+" is drawn", `(() => { const e = [...document.querySelectorAll("`+block+`")].at(-1); e?.scrollIntoView({block: "center"}); for (const d of e?.querySelectorAll("details.task") ?? []) d.open = true; return e !== undefined && e.checkVisibility() && (e.querySelector(".fallback") === null) === `+strconv.FormatBool(whole)+`; })()`)
 	for _, text := range s.shows {
 		b.sees(block, text)
 	}
@@ -93,20 +93,20 @@ func (b *browser) inputs() {
 	b.opens.Blocks.BlockSet = blocks
 	for _, theme := range themes() {
 		b.become("U0001", "C0001")
-		b.until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
+		b.page.Until("the theme is "+theme, `(document.documentElement.dataset.theme = "`+theme+`") !== ""`)
 		b.focus("[data-testid=composer]")
 		b.keys("/countersign form")
 		b.press("Enter")
 		b.sees(modal+" [data-block-type=alert]", "Mind the gap")
 		for i, label := range fields {
 			b.sees(modal+" [data-block-type=input]", label)
-			b.until(label+" has its control", fmt.Sprintf("(() => { const e = [...document.querySelectorAll(%q)][%d]; e?.scrollIntoView({block: 'center'}); return e?.querySelector('input, textarea, [data-testid=file_input], [data-testid]') !== null; })()", modal+" [data-block-type=input]", i))
+			b.page.Until(label+" has its control", fmt.Sprintf("(() => { const e = [...document.querySelectorAll(%q)][%d]; e?.scrollIntoView({block: 'center'}); return e?.querySelector('input, textarea, [data-testid=file_input], [data-testid]') !== null; })()", modal+" [data-block-type=input]", i))
 			if i%6 == 5 {
-				b.shot(fmt.Sprintf("inputs-%s-%d", theme, i/6))
+				b.page.Shot(fmt.Sprintf("inputs-%s-%d", theme, i/6))
 			}
 		}
-		b.until("everything in the form is drawn", `![...document.querySelectorAll("`+modal+` [data-block-type=input] .fallback")].some((e) => e.dataset.testid !== "file_input")`)
-		b.until("the form is closed", `(() => { document.querySelector("`+modal+` [data-testid=modal-close]")?.click(); return !document.querySelector("`+modal+`"); })()`)
+		b.page.Until("everything in the form is drawn", `![...document.querySelectorAll("`+modal+` [data-block-type=input] .fallback")].some((e) => e.dataset.testid !== "file_input")`)
+		b.page.Until("the form is closed", `(() => { document.querySelector("`+modal+` [data-testid=modal-close]")?.click(); return !document.querySelector("`+modal+`"); })()`)
 		b.next()
 	}
 }

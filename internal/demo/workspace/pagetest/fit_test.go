@@ -1,12 +1,11 @@
 package pagetest
 
 import (
+	"countersign/internal/testkit/chromium"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // cards matches the names of the golden files of cards. decides matches the content of cards that wait for a decision:
@@ -40,7 +39,7 @@ func TestCardsFit(t *testing.T) {
 		b.shows(s, func(selector string) {
 			for _, w := range windows {
 				b.resize(w.width, w.height, w.scale)
-				at := b.measure(s.name, selector)
+				at := b.measure(selector)
 				fits := at.Begin >= 0
 				switch {
 				case at.Buttons > at.Pane || at.Warned < 0:
@@ -66,9 +65,9 @@ func TestCardsFit(t *testing.T) {
 type extent struct{ Begin, Warned, Buttons, Pane float64 }
 
 // measure scrolls to the bottom of a card.
-func (b *browser) measure(name, selector string) extent {
+func (b *browser) measure(selector string) extent {
 	b.Helper()
-	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[extent](fmt.Sprintf(`(() => {
+	return chromium.Eval[extent](b.page, fmt.Sprintf(`(() => {
 		const card = document.querySelector(%q), pane = card.closest(".scroller");
 		document.activeElement?.blur();
 		pane.scrollTop = pane.scrollHeight;
@@ -81,9 +80,5 @@ func (b *browser) measure(name, selector string) extent {
 			Warned: Math.min(...warnings.map((w) => w.bottom), buttons.bottom),
 			Buttons: buttons.bottom, Pane: pane.clientHeight,
 		};
-	})()`, selector)))
-	if err != nil {
-		b.Fatalf("%s: %v", name, err)
-	}
-	return at
+	})()`, selector))
 }

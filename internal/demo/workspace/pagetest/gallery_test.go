@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit/chromium"
 )
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace. The workspace must
@@ -27,20 +28,25 @@ func TestEverySurface(t *testing.T) {
 		t.Fatalf("COUNTERSIGN_SURFACES: %v", err)
 	}
 	b.become("U0002", "U0BOT")
-	drawn := 0
+	drawn, sent := 0, map[string]string{}
 	for _, s := range surfaces(t) {
 		if !pattern.MatchString(s.name) {
 			continue
 		}
 		drawn++
 		switch {
-		case s.messages:
+		case s.messages && pictured():
 			b.shows(s, func(selector string) { b.pictures(s.name, selector) })
+		case s.messages: // all are drawn at once
+			sent[s.name], _ = b.sends(s)
 		case strings.HasPrefix(s.name, "modal_"):
 			b.opensForm(s)
 		default:
 			b.publishes(s)
 		}
+	}
+	for name, selector := range sent {
+		b.looksAt(dm, selector, name)
 	}
 	if drawn == 0 {
 		t.Errorf("COUNTERSIGN_SURFACES=%s: no golden file of the bot has such a name", pattern)
@@ -63,10 +69,8 @@ var windows = []struct {
 // resize sets the window's size.
 func (b *browser) resize(width, height int64, scale float64) {
 	b.Helper()
-	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(width, height, chromedp.EmulateScale(scale))); err != nil {
-		b.Fatal(err)
-	}
-	b.until("the window is resized", fmt.Sprintf(`innerWidth === %d && innerHeight === %d`, width, height))
+	b.page.Do("resize", chromedp.EmulateViewport(width, height, chromedp.EmulateScale(scale)))
+	b.page.Until("the window is resized", fmt.Sprintf(`innerWidth === %d && innerHeight === %d`, width, height))
 }
 
 // surface is the content of a golden file.
@@ -115,19 +119,24 @@ func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	return s, true
 }
 
+// sends sends a message to Teo, in his DM with the bot.
+func (b *browser) sends(s surface) (selector string, remove func()) {
+	b.Helper()
+	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
+	return fmt.Sprintf("%s[data-ts=%q]", messages, sent.TS), func() {
+		b.must("chat.delete", url.Values{"channel": {sent.Channel}, "ts": {sent.TS}}, s.name)
+	}
+}
+
 // shows sends a message to Teo, as the only message in his DM with the bot. When the message is drawn, shows calls
 // look, and then deletes the message.
 func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
-	sent := b.must("chat.postMessage", url.Values{"channel": {"U0002"}, "text": {s.text}, "blocks": {string(s.body)}}, s.name)
-	if sent.TS == "" {
-		return
-	}
-	selector := fmt.Sprintf("%s[data-ts=%q]", messages, sent.TS)
+	selector, remove := b.sends(s)
 	b.looksAt(dm, selector, s.name)
 	look(selector)
-	b.must("chat.delete", url.Values{"channel": {sent.Channel}, "ts": {sent.TS}}, s.name)
-	b.until(s.name+" is gone", fmt.Sprintf(`document.querySelector(%q) === null`, selector))
+	remove()
+	b.page.Until(s.name+" is gone", fmt.Sprintf(`document.querySelector(%q) === null`, selector))
 }
 
 // publishes shows a Home, and then removes it.
@@ -141,7 +150,7 @@ func (b *browser) publishes(s surface) {
 	b.looksAt("#/U0002/home", home+":has([data-testid=block])", s.name)
 	b.pictures(s.name, home)
 	publish("[]")
-	b.until(s.name+" is gone", `document.querySelector("`+home+` [data-testid=block]") === null`)
+	b.page.Until(s.name+" is gone", `document.querySelector("`+home+` [data-testid=block]") === null`)
 }
 
 // answer has the fields of the workspace's answers that the tests read.
@@ -170,8 +179,8 @@ func (b *browser) must(method string, form url.Values, name string) (got answer)
 // looksAt waits until a surface is completely drawn.
 func (b *browser) looksAt(place, selector, name string) {
 	b.Helper()
-	b.until("the page is ready for "+name, fmt.Sprintf(`(location.hash = %q, document.body.dataset.ready === "true")`, place))
-	b.until(name+" is drawn", fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null; })()`, selector))
+	b.page.Until("the page is ready for "+name, fmt.Sprintf(`(location.hash = %q, document.body.dataset.ready === "true")`, place))
+	b.page.Until(name+" is drawn", fmt.Sprintf(`(() => { const e = document.querySelector(%q); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null; })()`, selector))
 }
 
 // opensForm makes the app open a form for a command.
@@ -181,41 +190,41 @@ func (b *browser) opensForm(s surface) {
 	if err := json.Unmarshal(s.body, &b.opens); err != nil {
 		b.Fatalf("%s: %v", s.name, err)
 	}
-	b.until("the page is ready", `(location.hash = "`+dm+`", document.body.dataset.ready === "true")`)
+	b.page.Until("the page is ready", `(location.hash = "`+dm+`", document.body.dataset.ready === "true")`)
 	b.focus("[data-testid=composer]")
 	b.keys("/countersign form")
 	b.press("Enter")
 	if _, ok := b.next().Data.(slack.SlashCommand); !ok {
 		b.Fatal("the app received something else")
 	}
-	b.until(s.name+" is drawn", `(() => { const e = document.querySelector("`+modal+`"); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null && e.querySelector("[data-testid=modal-error]").hidden; })()`)
+	b.page.Until(s.name+" is drawn", `(() => { const e = document.querySelector("`+modal+`"); return e !== null && e.innerText.trim() !== "" && e.querySelector(".fallback") === null && e.querySelector("[data-testid=modal-error]").hidden; })()`)
 	b.pictures(s.name, modal)
 	b.click(modal+" [data-testid=modal-close]", "")
-	b.until("the form is closed", `!document.querySelector("`+modal+`")`)
+	b.page.Until("the form is closed", `!document.querySelector("`+modal+`")`)
 	if b.opens.NotifyOnClose {
 		b.next()
 	}
 }
 
+// pictured reports whether pictures are stored.
+func pictured() bool { return os.Getenv("COUNTERSIGN_SCREENSHOTS") != "" }
+
 // pictures stores pictures of a surface on a laptop and a phone, light and dark. The window is high enough to show all
 // of a message or a Home.
 func (b *browser) pictures(name, selector string) {
 	b.Helper()
-	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
+	if !pictured() {
 		return
 	}
 	for _, w := range windows {
 		b.resize(w.width, w.height, w.scale)
-		missing, err := chromedp.Run(b.ctx, chromedp.Evaluate[int64](fmt.Sprintf(`(() => { const e = document.querySelector(%q), pane = e.closest(".scroller"); if (pane) document.activeElement?.blur(); return pane === null ? 0 : Math.max(0, Math.ceil(e.offsetHeight - pane.clientHeight) + 8); })()`, selector)))
-		if err != nil {
-			b.Fatal(err)
-		}
+		missing := chromium.Eval[int64](b.page, fmt.Sprintf(`(() => { const e = document.querySelector(%q), pane = e.closest(".scroller"); if (pane) document.activeElement?.blur(); return pane === null ? 0 : Math.max(0, Math.ceil(e.offsetHeight - pane.clientHeight) + 8); })()`, selector))
 		if missing > 0 {
 			b.resize(w.width, w.height+missing, w.scale)
 		}
 		for _, theme := range []string{"light", "dark"} {
-			b.until(name+" is visible, "+theme, fmt.Sprintf(`(() => { document.documentElement.dataset.theme = %q; document.querySelector(%q).scrollIntoView({block: "end"}); return true; })()`, theme, selector))
-			b.shot(name + "-" + w.name + "-" + theme)
+			b.page.Until(name+" is visible, "+theme, fmt.Sprintf(`(() => { document.documentElement.dataset.theme = %q; document.querySelector(%q).scrollIntoView({block: "end"}); return true; })()`, theme, selector))
+			b.page.Shot(name + "-" + w.name + "-" + theme)
 		}
 	}
 	b.resize(windows[0].width, windows[0].height, windows[0].scale)

@@ -27,7 +27,7 @@ func TestBrowser(t *testing.T) {
 func (b *browser) files() {
 	b.Helper()
 	b.become("U0100", "C0001")
-	b.until("files are chosen", `(() => {
+	b.page.Until("files are chosen", `(() => {
 		const input = document.querySelector("[data-testid=composer-files]");
 		const chosen = new DataTransfer();
 		chosen.items.add(new File(["order,amount\nORD-1,20\n"], "orders.csv"));
@@ -37,13 +37,13 @@ func (b *browser) files() {
 		return true;
 	})()`)
 	b.sees(".chips-row .chip", "secret.txt")
-	b.until("one is taken back", `(() => { document.querySelector("[aria-label='Remove secret.txt']")?.click(); return !document.querySelector("[aria-label='Remove secret.txt']"); })()`)
+	b.page.Until("one is taken back", `(() => { document.querySelector("[aria-label='Remove secret.txt']")?.click(); return !document.querySelector("[aria-label='Remove secret.txt']"); })()`)
 	b.focus("[data-testid=composer]")
 	b.keys("Here are the orders")
-	b.shot("files-attached")
+	b.page.Shot("files-attached")
 	b.press("Enter")
 	b.sees(messages, "orders.csv")
-	b.shot("files-sent")
+	b.page.Shot("files-sent")
 	history, err := b.api.GetConversationHistory(&slack.GetConversationHistoryParameters{ChannelID: "C0001", Limit: 1})
 	if err != nil || len(history.Messages) != 1 || len(history.Messages[0].Files) != 1 {
 		b.Fatalf("the app reads %+v, %v", history, err)
@@ -67,10 +67,10 @@ func (b *browser) stop() {
 	}
 	b.become("U0100", "C0001/"+root)
 	b.sees("[data-testid=message]", "An answer that goes on")
-	b.shot("stream")
+	b.page.Shot("stream")
 	b.click("[data-testid=stop]", "Stop")
-	b.until("the stream has ended", `!document.querySelector("[data-testid=stop]")`)
-	b.shot("stream-stopped")
+	b.page.Until("the stream has ended", `!document.querySelector("[data-testid=stop]")`)
+	b.page.Shot("stream-stopped")
 	if _, _, err := b.api.AppendStream(channel, ts, slack.MsgOptionMarkdownText(" and on")); err == nil || err.Error() != "stopped_by_user" {
 		b.Errorf("appending to a stopped stream: %v", err)
 	}
@@ -79,7 +79,7 @@ func (b *browser) stop() {
 // quick sends a message while the previous one is still being sent.
 func (b *browser) quick() {
 	b.become("U0100", "C0001")
-	b.until("two are sent at once", `(() => {
+	b.page.Until("two are sent at once", `(() => {
 		const field = document.querySelector("[data-testid=composer]");
 		for (const text of ["the first of two", "the second of two"]) {
 			field.value = text;
@@ -97,7 +97,7 @@ func (b *browser) command() {
 	b.focus("[data-testid=composer]")
 	b.keys("/")
 	b.sees("[data-testid=completion-option]", "/countersign")
-	b.shot("command-offered")
+	b.page.Shot("command-offered")
 	b.press("Tab")
 	b.keys("delegate to @ken")
 	b.sees("[data-testid=completion-option]", "Kenji")
@@ -106,7 +106,7 @@ func (b *browser) command() {
 	b.press("Enter")
 	b.sees(messages+"[data-ephemeral]", "Only visible to you")
 	b.sees(messages+"[data-ephemeral]", "You wrote: delegate to @Kenji until monday")
-	b.shot("command-answered")
+	b.page.Shot("command-answered")
 	if c := b.next().Data.(slack.SlashCommand); c.Text != "delegate to <@U0004|kenji> until monday" || c.ChannelName != "support" || c.UserName != "sam" {
 		b.Errorf("the app received %+v", c)
 	}
@@ -120,7 +120,7 @@ func (b *browser) command() {
 	b.keys("/countersign list")
 	b.press("Enter")
 	b.sees("[data-testid=composer-error]", "Slash commands don’t work inside threads")
-	b.shot("command-in-a-thread")
+	b.page.Shot("command-in-a-thread")
 }
 
 func (b *browser) form() {
@@ -130,11 +130,11 @@ func (b *browser) form() {
 	b.press("Enter")
 	b.sees(modal, "You are away")
 	b.next()
-	b.shot("form")
+	b.page.Shot("form")
 	b.focus(modal + " [data-testid=users_select]")
 	b.keys("ken")
 	b.sees("[data-testid=option]", "Kenji")
-	b.shot("form-person")
+	b.page.Shot("form-person")
 	b.press("Enter")
 	b.focus(modal + " [data-testid=multi_users_select]")
 	b.keys("ing")
@@ -145,16 +145,16 @@ func (b *browser) form() {
 	b.press("Enter")
 	b.click(modal+" [data-testid=radio_buttons] label", "No")
 	b.click(modal+" [data-testid=checkboxes] label", "Accounts")
-	b.shot("form-chosen")
+	b.page.Shot("form-chosen")
 	b.click("[data-testid=modal-submit]", "Save")
 	b.sees(modal+" [data-testid=field-error]", "required")
-	b.shot("form-incomplete")
+	b.page.Shot("form-incomplete")
 	b.focus(modal + " [data-testid=static_select]")
 	b.keys("hol")
 	b.press("Enter")
 	b.click(modal+" [data-testid=overflow]", "")
 	b.sees("[data-testid=menu-item]", "The rules")
-	b.shot("form-overflow")
+	b.page.Shot("form-overflow")
 	b.click("[data-testid=menu-item]", "The rules")
 	if a := b.next().Data.(slack.InteractionCallback).ActionCallback.BlockActions[0]; a.ActionID != "more" || a.SelectedOption.Value != "rules" {
 		b.Errorf("the menu: %+v", a)
@@ -166,7 +166,7 @@ func (b *browser) form() {
 		state["hours"]["hours"].Value != "8" || state["why"]["why"].Value != "" {
 		b.Errorf("the form: %+v", state)
 	}
-	b.until("the form is closed", `document.querySelector("`+modal+`") === null`)
+	b.page.Until("the form is closed", `document.querySelector("`+modal+`") === null`)
 }
 
 func (b *browser) quiet() {
@@ -177,16 +177,16 @@ func (b *browser) quiet() {
 	b.sees(messages, "I am off.")
 	b.click("[data-testid=pause]", "")
 	b.sees("[data-testid=menu-item]", "Pause until tomorrow at 9:00 AM")
-	b.shot("pause")
+	b.page.Shot("pause")
 	b.click("[data-testid=menu-item]", "Pause for 1 hour")
-	b.until("the sign stands by one's own name", `document.querySelector("[data-testid=you] [data-testid=quiet]") !== null`)
-	b.shot("paused")
+	b.page.Until("the sign stands by one's own name", `document.querySelector("[data-testid=you] [data-testid=quiet]") !== null`)
+	b.page.Shot("paused")
 	b.become("U0100", "U0004")
-	b.until("others see the sign", `["#sidebar", "#rail", ".place-head", ".message"].every(where => document.querySelector(where + " [data-testid=quiet][data-user=U0004]"))`)
+	b.page.Until("others see the sign", `["#sidebar", "#rail", ".place-head", ".message"].every(where => document.querySelector(where + " [data-testid=quiet][data-user=U0004]"))`)
 	b.sees(".place-topic", "Notifications paused until")
-	b.shot("paused-for-others")
+	b.page.Shot("paused-for-others")
 	b.become("U0004", "U0100")
 	b.click("[data-testid=pause]", "")
 	b.click("[data-testid=menu-item]", "Resume notifications")
-	b.until("the sign goes", `document.querySelector("[data-testid=quiet]") === null`)
+	b.page.Until("the sign goes", `document.querySelector("[data-testid=quiet]") === null`)
 }
