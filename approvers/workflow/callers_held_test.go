@@ -18,7 +18,8 @@ func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.Caller
 	return c
 }
 
-// repeats proposes a call, and fails the test if it does not become the request want ("": a new one).
+// repeats proposes a call. The test fails if the call does not become the request want. If want is "", the call must
+// become a new request.
 func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	h.t.Helper()
 	id, again, err := h.Callers.Propose(h.ctx(), c)
@@ -29,8 +30,8 @@ func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	return id
 }
 
-// Without a key, the identical call of a client is a repetition until its result was delivered. A call with a key is no
-// repetition of one without, and the other way round.
+// Without a key, a client's identical call counts as a repetition until the result was delivered. A call with a key
+// never repeats a call without a key. A call without a key never repeats a call with a key.
 func TestCallersRepeat(t *testing.T) {
 	h := newCallerHarness(t)
 	const spec = `issue_refund {"amount": 5}`
@@ -128,8 +129,8 @@ func TestCallersStartTooLate(t *testing.T) {
 	}
 }
 
-// A client's patience is learned from two hang-ups after the same time. Interruptions, and hang-ups at one moment, teach
-// nothing.
+// The gateway learns a client's waiting time from two hang-ups after the same time. Interruptions, and hang-ups at one
+// moment, teach nothing.
 func TestCallersPatience(t *testing.T) {
 	h := newCallerHarness(t)
 	hangUp := func(after, want time.Duration) {
