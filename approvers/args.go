@@ -13,15 +13,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxArgs is the largest accepted argument text, in bytes. A call with more gets an error result, because nobody could
-// read it on a card.
+// MaxArgs is the largest accepted argument text, in bytes. A call with more bytes gets an error result, because nobody
+// could read it on a card.
 const MaxArgs = 64 << 10
 
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, with
-// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
+// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, if
+// two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
 // numbers that float64 can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
@@ -48,7 +48,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	return object, nil
 }
 
-// maxDepth limits the nesting of arguments, because people can't read deeply nested ones.
+// maxDepth limits the nesting of arguments, because people can't read deeply nested arguments.
 const maxDepth = 32
 
 func readValue(dec *jsontext.Decoder, exact bool, depth int) (any, error) {
@@ -129,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares numbers as
-// they are written, because two different order numbers could be equal as float64.
+// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares the written
+// forms of numbers, because two different order numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
@@ -140,8 +140,9 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,
-// the execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash consists of a
+// domain tag, the execution id, the tool, the hash of the tool's definition and the argument bytes. The length of each
+// part precedes the part.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

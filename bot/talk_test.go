@@ -10,7 +10,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// A direct message is a conversation of its own; "start over" begins another.
+// A direct message is a separate conversation. The words "start over" begin another conversation.
 func TestDirectMessage(t *testing.T) { inBothWays(t, testDirectMessage) }
 
 func testDirectMessage(t *testing.T, h *harness) {

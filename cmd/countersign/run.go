@@ -330,7 +330,7 @@ func (s setup) ownReplica() store.Replica {
 }
 
 // sharing returns how many replicas share Slack's limits. The function also returns the time since which this replica
-// is told about the calls of the other replicas.
+// receives the other replicas' notices about their calls.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -347,8 +347,7 @@ func (s setup) recover(ctx context.Context, p parts) error {
 // claimAgain is the time between two attempts to get the claim on a job.
 const claimAgain = time.Second
 
-// inOneReplica does a job whenever this replica has the claim on it. inOneReplica returns when ctx ends or the job
-// fails.
+// inOneReplica does a job while this replica has the job's claim. inOneReplica returns when ctx ends or the job fails.
 func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
 	for {
 		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {
@@ -409,7 +408,7 @@ func couldNotStart(err error) error {
 }
 
 // unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
-// for running tools, because their results can't be recorded. The next process asks people about the outcomes.
+// for running tools, because it can't record their results. The next process asks people about the outcomes.
 func (s setup) unknown(err error) error {
 	if w, ok := s.store.(watchable); ok && w.Failure() != nil {
 		err = w.Failure()
@@ -420,8 +419,8 @@ func (s setup) unknown(err error) error {
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
-// requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. With Socket Mode, there is
-// no such probe.
+// requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. Socket Mode has no such
+// probe.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil
