@@ -93,7 +93,7 @@ func family(kind string) string {
 }
 
 // isSound reports whether a declared and a detected media type can belong to the same recording. The detected type is
-// the type of the container, which often differs from the declared type.
+// the container's type, which often differs from the declared type.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
@@ -107,8 +107,8 @@ var endings = map[string]string{
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName has all
-// extensions, so that no extension is hidden.
+// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName keeps all
+// extensions, so no extension is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -69,8 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers that no tool could hold. The validator computes with exact numbers, so a number like
-// 1e999999 would take minutes or longer.
+// checkNumbers refuses numbers that no tool could hold. The validator uses exact numbers, so a number like 1e999999
+// would take minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is the tool's data: the tracking numbers of the sent orders, by the execution's id.
+// shipping is the tool's data. It maps an execution's id to the tracking number of the sent order.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {
@@ -51,7 +51,7 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// A Go function becomes a tool: the schema of its arguments is derived from a struct, and arguments that don't fit are
+// A Go function becomes a tool. The schema of its arguments comes from a struct, and arguments that don't fit are
 // refused before anybody is asked.
 func ExampleFunc() {
 	var tools agent.Registry

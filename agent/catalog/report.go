@@ -158,7 +158,8 @@ func (r *Report) LeftOutOf(name string) []LeftOut {
 	return out
 }
 
-// Refusal returns the reason why a tool's current definition can't be used, or "" if it can be used or is not known.
+// Refusal returns the reason why a tool's current definition can't be used. If the definition can be used, or is not
+// known, it returns "".
 func (r *Report) Refusal(t agent.Status) string {
 	if t.Fault != nil {
 		return visible.Line(t.Fault.Error())

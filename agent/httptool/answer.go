@@ -157,7 +157,7 @@ func (o *operation) file(resp *http.Response, media string, data []byte, in agen
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }
 
-// fileName returns the server's file name if it is a plain name, or else a generated one.
+// fileName returns the server's file name if it is a plain name. Otherwise it returns a generated name.
 func fileName(tool, media, disposition string) string {
 	if _, params, err := mime.ParseMediaType(disposition); err == nil {
 		name := params["filename"]

@@ -11,9 +11,9 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests. This is the address in the policy or, without one, the
-// nearest address to the operation in the file. server returns the address as written, without the values of
-// environment variables.
+// server determines the address for an operation's requests. This is the address in the policy. Without it, this is the
+// operation's nearest address in the file. server returns the address as written, without the values of environment
+// variables.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// If a page of the file is overwritten with arbitrary bytes, reading the file neither panics nor runs forever. An
-// unreadable page causes an error.
+// If arbitrary bytes overwrite a page of the file, reading the file neither panics nor runs forever. An unreadable page
+// causes an error.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)
@@ -88,7 +88,7 @@ func fillPages(t *testing.T, path string) {
 	}
 }
 
-// Guard does not catch a panic that has another cause than damage.
+// Guard does not catch a panic without damage.
 func TestGuardIsForTheFileOnly(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "mine" {

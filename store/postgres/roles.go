@@ -13,7 +13,7 @@ import (
 // Two roles work on a database. The owner of the tables makes and changes the tables. The bot's role only uses the
 // tables. The bot's role can append to the history, but can't change it: see docs/postgres.md, "Roles and grants".
 
-// allowed holds the rights that the bot's role needs on a table. The role should have no other rights.
+// allowed holds the rights that the bot's role needs on a table. The role should have no further rights.
 type allowed struct {
 	rights  []string // on all columns
 	inserts []string // columns for which it has INSERT, if it does not have it for all
@@ -52,7 +52,8 @@ func (r Rights) Missing() error {
 	return fmt.Errorf(`%w: the role %s lacks rights in %s. As the owner of the tables, run: %s (docs/postgres.md, "Roles and grants")`, ErrAccess, r.role, r.at, strings.Join(r.missing, " "))
 }
 
-// If the role has more rights than the bot needs, Excess returns a text that says so. Otherwise the text is empty.
+// If the role has more rights than the bot needs, Excess returns a text about these rights. Otherwise the text is
+// empty.
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
@@ -85,7 +86,7 @@ func ReadRights(ctx context.Context, url string) (Rights, error) {
 	return found.rights, err
 }
 
-// identifier returns a name as SQL, in quotes only where they are necessary.
+// identifier returns a name as SQL, with quotes only if they are necessary.
 func identifier(name string) string {
 	if schemaName.MatchString(name) {
 		return name
@@ -203,7 +204,7 @@ func (a allowed) compare(whole, part, inserts []string) (missing, excess []strin
 // insert is the right to insert some columns.
 func (a allowed) insert() string { return "INSERT (" + strings.Join(a.inserts, ", ") + ")" }
 
-// statements holds lists of tables by lists of rights, in the order in which they were added.
+// statements maps lists of rights to lists of tables, in the order of their addition.
 type statements struct {
 	rights []string
 	tables map[string][]string

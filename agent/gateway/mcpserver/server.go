@@ -167,7 +167,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		session := r.Header.Get(sessionHeader)
 		switch {
 		case m.method == "initialize":
-			// The server has no sessions. The session id only distinguishes the processes of one client, so that a
+			// The server has no sessions. The session id only distinguishes the processes of one client. So a
 			// cancellation finds the right call.
 			out.Header().Set(sessionHeader, rand.Text())
 		case m.method == "notifications/cancelled":
@@ -254,7 +254,7 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// message has the fields of an MCP message that the server reads before the SDK does.
+// message has the fields of an MCP message that the server reads before the SDK reads it.
 type message struct {
 	id, method string // id: as it is written
 	cancels    string // the id of the request that the message cancels
@@ -396,7 +396,7 @@ func (d *deliveries) end(ids []string) {
 	}
 }
 
-// of returns a channel that is closed when no answer about a request is being sent.
+// of returns a channel that is closed when no answer about a request is under way.
 func (d *deliveries) of(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

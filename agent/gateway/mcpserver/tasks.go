@@ -64,7 +64,7 @@ type taskParams struct {
 	TaskID string `json:"taskId"`
 }
 
-// errUndeclared is the answer to a method of the extension from a client that does not declare it.
+// errUndeclared is the answer to a method of the extension, if the client does not declare the extension.
 var errUndeclared = &jsonrpc.Error{
 	Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension,
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
