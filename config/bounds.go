@@ -81,7 +81,7 @@ func readNames(f yamldoc.Fields, key string, others []string) []string {
 	return out
 }
 
-// readTrust reads the number of successive calls after which a grant is proposed.
+// readTrust reads the number of successive calls that leads to the offer of a grant.
 func readTrust(v yamldoc.Value, granted bool) int {
 	after := 0
 	f := v.Fields("after")

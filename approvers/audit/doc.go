@@ -12,7 +12,7 @@
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go writes a
 //     request's whole story as a page (package evidence renders it). decisions.go and observed.go compute statistics.
 //
-// Reading skips damaged rows. After all other rows were read, it returns an [Unread] error that lists the damaged rows.
+// Reading skips damaged rows. After reading all other rows, it returns an [Unread] error that lists the damaged rows.
 // Verification reports damage as a fault.
 //
 // The package never changes a record. The package's only writes to the store are the heads, through the [Signer]. The

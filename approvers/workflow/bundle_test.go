@@ -172,7 +172,8 @@ func (h *harness) offer(turn string) []store.Shown {
 	return putUp(vm)
 }
 
-// A decision about all calls of a bundle is stored as one decision for each call. Each decision contains the call's digest, and the hash of the shown rendering.
+// A decision about all calls of a bundle is stored as one decision for each call. Each decision contains the call's
+// digest, and the hash of the shown rendering.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {

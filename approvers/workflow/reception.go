@@ -12,8 +12,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times. The bot has received all messages that people wrote before the time until. At the time open, Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new process reads them
-// again from the beginning of the gap.
+// Received records two times. The bot has received all messages that people wrote before the time until. At the time
+// open, Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
+// process reads them again from the beginning of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)

@@ -90,8 +90,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner, HearTold, Admits,
-// Replica, PolicySource, Team and Crashes.
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner,
+// HearTold, Admits, Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force

@@ -102,7 +102,7 @@ func (g *limiterHarness) update(p Priority) error {
 	return err
 }
 
-// insist makes a call as the scheduler does: a call that is put off is tried again at the time that the error names.
+// insist makes a call as the scheduler does. If the call is put off, insist tries again at the time in the error.
 func (g *limiterHarness) insist(p Priority, call func(context.Context) error) {
 	for again := false; ; again = true {
 		err := call(WithCallPriority(g.Context(), CallPriority{Priority: p, Retry: again}))
@@ -177,8 +177,8 @@ func TestNothingWaitsBelowTheLimits(t *testing.T) {
 	})
 }
 
-// A thousand answers in one channel are posted in order, one a second after a burst. Cards for the same channel, forms
-// and other channels do not wait for them.
+// A thousand answers in one channel are posted in order: first a burst, then one each second. Cards for the same
+// channel, forms and other channels do not wait for them.
 func TestOrderOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -316,8 +316,8 @@ func TestSharedLimitsLeaveOneCall(t *testing.T) {
 	})
 }
 
-// Two processes that know each other's calls use the whole limits together. A call of one process also counts in the
-// other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
+// If two processes know each other's calls, together they use the whole limits. A call of one process also counts in
+// the other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
 // messages for a minute, it uses only its part.
 func TestLimitsOfProcessesThatHear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -366,8 +366,8 @@ func TestLimitsOfProcessesThatHear(t *testing.T) {
 	})
 }
 
-// A critical card of one process is posted before the answers of other processes in the same channel, even if these
-// answers keep the channel busy all the time.
+// A critical card of one process goes before other processes' answers in the same channel, even if the answers keep the
+// channel busy.
 func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := newLimiterHarness(t, false), newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -428,8 +428,8 @@ func TestUrgentAfterARefusal(t *testing.T) {
 	})
 }
 
-// After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
-// second channel too, nothing is posted in any channel.
+// After Slack refuses a post, nothing is posted in that channel before the time that Slack names. If Slack also refuses
+// a second channel, the bot posts in no channel.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)
@@ -470,8 +470,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Refusals may arrive at any time, with or without a time to wait. Every message is posted once Slack allows it, and
-// not earlier.
+// Refusals may come at any time, with or without a time to wait. Every message is posted when Slack allows it, and not
+// earlier.
 func TestRefusalsWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -498,7 +498,7 @@ func TestRefusalsWithoutATime(t *testing.T) {
 	})
 }
 
-// A message that needs a later update is posted only if that update can be reserved. The reserved update is not
+// If a message needs a later update, it is posted only if the limit still allows the update. The reserved update is not
 // delayed.
 func TestRoomForAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

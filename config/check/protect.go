@@ -36,7 +36,7 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 	}
 }
 
-// loose is one key by which an override would loosen the policy.
+// loose is a key with which an override would loosen the policy.
 type loose struct{ key, what string }
 
 // loosened compares two settings: those in an override, and those that take effect because the tool is protected.

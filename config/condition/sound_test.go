@@ -106,8 +106,8 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// args returns arguments of a call. The arguments are valid except for lengths and bounds, because the check of
-// conditions does not use these.
+// args returns arguments of a call. The arguments may break limits of length and size, because the check of conditions
+// does not use these limits.
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All clients are served, even if there are three times as many as tasks that may run simultaneously.
+// All clients are served, even if there are three times more clients than simultaneous tasks.
 func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
@@ -160,8 +160,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and send nothing delay nobody. Even with many such clients, a command is served immediately. The
-// connections that have been silent for longest are dropped.
+// Clients that connect and send nothing delay no other client. Even with many such clients, a command is served
+// immediately. The connections that have been silent for longest are dropped.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)

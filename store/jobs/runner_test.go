@@ -136,8 +136,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay checks that a lane is held as long as the handler of its first timer asks for delays, even if
-// another process takes over. Other lanes continue.
+// TestRequestedDelay checks a lane whose first handler asks for delays. The lane is held for this time, even if another
+// process takes over. Other lanes continue.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {

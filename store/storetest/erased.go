@@ -196,7 +196,7 @@ func conversationsErased(h *harness) {
 	h.same("what is left of b", left(h, "b"), talkRecords)
 }
 
-// erasedInParts: each transaction deletes at most limit records, and only the last one reports done.
+// erasedInParts: each transaction deletes at most limit records, and only the last transaction reports done.
 func erasedInParts(h *harness) {
 	for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
 		id := fmt.Sprint("limit", limit)

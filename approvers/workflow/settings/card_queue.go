@@ -13,10 +13,10 @@ import (
 )
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap was ever in force. When the cap is reached, further requests wait in Held without a
-// card. These requests are pending like any other request. The clocks of these requests run, and an escalation shows
-// them to the lead. A request stores the addresses of all queues that count it, so that it can be removed from these
-// queues when it ends.
+// address at which the policy's cap has ever been in force. When the cap is reached, further requests wait in Held
+// without a card. These requests are pending like any other request. The deadlines of these requests run, and an
+// escalation shows the requests to the lead. A request stores the addresses of all queues that count it. So it can
+// leave these queues when it ends.
 type CardQueue struct {
 	Open  []QueuedCard `json:"open,omitempty"`
 	Held  []QueuedCard `json:"held,omitempty"`
@@ -57,8 +57,8 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 	return l, s, nil
 }
 
-// Add puts a request at the end of the queue if it waits, and otherwise among the open cards. If the request belongs to
-// a bundle whose card is counted, Add joins that card.
+// If a request must wait, Add puts it at the end of the queue. Otherwise Add puts it among the open cards. If the
+// request belongs to a bundle whose card is counted, Add joins that card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
@@ -107,7 +107,7 @@ func (l CardQueue) Waiting() int {
 	return n
 }
 
-// Remove removes a request from its card. If the card then has no requests, the card is removed too.
+// Remove removes a request from its card. If the card then has no requests, it is removed, too.
 func (l *CardQueue) Remove(id string) {
 	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
 }

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Refusal is a feature that Slack refuses in this workspace: a kind of block, or a method. The bot does not try it
-// again before Until.
+// Refusal is a feature that Slack refuses in this workspace: a kind of block, or a method. Before Until, the bot does
+// not try the feature again.
 type Refusal struct {
 	What  string    `json:"what"`
 	Since time.Time `json:"since"`

@@ -110,7 +110,7 @@ func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
 	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err
 }
 
-// Locate returns the conversation of an item, and the outbox messages that show it.
+// Locate returns the conversation of an item, and the outbox messages that show the item.
 func (v *Reader) Locate(ctx context.Context, w PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		messages = nil

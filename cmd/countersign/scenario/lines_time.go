@@ -89,7 +89,7 @@ func readTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// maxSteps limits how many timers may fall due, one after the other, while time passes.
+// maxSteps limits how many timers may become due one after the other while time passes.
 const maxSteps = 1000
 
 // pass lets time pass. Timers that fall due in this time are handled at their due time.
