@@ -79,8 +79,8 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind. For any other media
-// type, the function returns "".
+// For a media type, family returns "image", "audio", "video" or "application/pdf". For any other media type, the
+// function returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
@@ -101,7 +101,7 @@ func isSound(said, is string) bool {
 // maxFileName is how many characters of a file's name are kept.
 const maxFileName = 100
 
-// endings are extensions for files whose names have none, by media type.
+// endings are extensions by media type, for files whose names have no extension.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",

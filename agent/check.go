@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems limits the number of faults in an error. Further faults are reported after these are fixed.
+// maxProblems limits the number of faults in an error. More faults are reported after these faults are fixed.
 const maxProblems = 8
 
 // problem is one fault in a call's arguments: its path, and how to fix it.

@@ -391,8 +391,8 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// If a model never stops calling tools, it is asked for a text after the last step. Messages that come meanwhile wait,
-// and begin the next turn.
+// If a model never stops calling tools, it is asked for a text after the last step. Messages that come in this time
+// wait, and begin the next turn.
 func TestTooManySteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("look_up", `{"n":1}`)}}

@@ -38,7 +38,7 @@ const patience = 10 * time.Second
 // Run is the handler of store.TimerRun. Run uses up the permission for one run, calls the tool with the stored bytes,
 // and records the result.
 //
-// A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
+// A run with an unknown outcome is not recorded as a failure, because the model could then make the call again. An
 // idempotent tool is claimed again and retried with the same key, up to the workflow's limit. For every other tool,
 // people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
 // same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends. For any

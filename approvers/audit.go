@@ -19,7 +19,7 @@ import (
 // AuditKind is the kind of an audit record.
 type AuditKind string
 
-// The kinds of audit record. docs/audit.md says who writes each of them, and when.
+// The kinds of audit record. For each kind, docs/audit.md says who writes it, and when.
 const (
 	AuditProposed      AuditKind = "proposed"
 	AuditShown         AuditKind = "shown"
@@ -400,7 +400,7 @@ func ranges(of []uint64) string {
 	return b.String()
 }
 
-// readRanges reads what ranges has written. Every number must be below a limit.
+// readRanges reads the text that ranges wrote. Every number must be below a limit.
 func readRanges(text string, limit uint64) (seqs []uint64, err error) {
 	if text == "" {
 		return nil, nil

@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that all people are told again when there are no more leads. They are told
-// exactly as often as the policy says.
+// TestTheChainIsGoneThroughAgain checks that all people are told again when there are no more leads. The number of
+// these messages must be exactly the policy's number.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)

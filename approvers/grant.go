@@ -414,8 +414,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and the grant lacks. The function returns "" if the grant
-// lacks none.
+// bounded describes a bound that the policy requires now and the grant lacks. If the grant lacks no bound, the function
+// returns "".
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

@@ -70,7 +70,7 @@ func (r Role) Holds(who Identity) bool {
 }
 
 // names reports whether a person may still be a member of the role. It uses the policy alone. If the policy names
-// members of the role by user group or e-mail address, names returns true, because only Slack knows those people.
+// members of the role by user group or e-mail address, names returns true, because only Slack knows these people.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

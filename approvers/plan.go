@@ -86,7 +86,7 @@ func (p *Policy) plan(c Call, note planTrace) Plan {
 	return plan
 }
 
-// riskOf describes a tool's risk and the source of it.
+// riskOf describes a tool's risk, and where the risk comes from.
 func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	why, distrusted := p.Distrusts(tool)
 	x, presumed := p.Presumes(tool)

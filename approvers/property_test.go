@@ -167,7 +167,7 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 
 func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does what the workflow does before every action.
+// refresh does the same as the workflow before every action.
 func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return
@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. If one of them is zero, there is no such time, and the function also
-// returns true.
+// sooner reports whether at is not later than was. If one of the times is zero, there is no such time, and the function
+// also returns true.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.

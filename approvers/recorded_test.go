@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// No decision can pass a stage with a quorum below one, and no approval can be used under it.
+// No decision can pass a stage with a quorum below one. No approval can be used under such a stage.
 func TestQuorumBelowOneNeverCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) approvers.Stage {

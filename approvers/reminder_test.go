@@ -98,7 +98,7 @@ func TestDoNotDisturb(t *testing.T) {
 	if !due || !slices.Equal(names(told), []string{"U0004"}) || !end.RemindNext().IsZero() || end.Reminded != 1 {
 		t.Errorf("reminded %v, next at %s, counted %d; want U0004 alone, once, as part of the first", names(told), end.RemindNext(), end.Reminded)
 	}
-	// A person who has decided meanwhile gets no reminder. An absent person also gets no reminder.
+	// If a person has decided in the meantime, the person gets no reminder. An absent person also gets no reminder.
 	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
 		if end, told, _ := r.Remind(deciding(p, later), p2); len(reminded(told)) != 0 || !end.RemindNext().IsZero() {
 			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())

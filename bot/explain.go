@@ -185,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool. Otherwise it
-// is the first agent that offers the tool.
+// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool. If it does
+// not, this is the first agent that offers the tool.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name

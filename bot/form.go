@@ -474,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments. recordAllSeen does so when the last page is shown. The
-// person can approve in the modal only after this record.
+// recordAllSeen records that a person has seen all arguments. When the last page is shown, recordAllSeen records this.
+// The person can approve in the modal only after this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -488,9 +488,9 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values. recordReveal does so when the last page is
-// shown. The record has the names of the masked arguments, but not their values. The digest in the record covers the
-// values.
+// recordReveal records that a person was shown a request's masked values. When the last page is shown, recordReveal
+// records this. The record has the names of the masked arguments, but not their values. The digest in the record covers
+// the values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

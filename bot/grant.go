@@ -38,7 +38,7 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	return nil
 }
 
-// submitAllowance approves a call and grants further calls.
+// submitAllowance approves a call and grants more calls.
 func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)

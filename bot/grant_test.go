@@ -28,7 +28,7 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 	return root
 }
 
-// Allow more… approves the call and lets further calls run. Everybody sees who gave the grant, and how many calls are
+// Allow more… approves the call and lets more calls run. Everybody sees who gave the grant, and how many calls are
 // left.
 func TestAllowMore(t *testing.T) {
 	t.Parallel()

@@ -139,7 +139,7 @@ func sources(t *testing.T) (paths []string) {
 	return paths
 }
 
-// source returns the client's functions that the code uses, and every string literal in it.
+// source returns the client's functions that the code uses, and every string literal in the code.
 func source(t *testing.T) (used, named map[string]bool) {
 	t.Helper()
 	used, named = map[string]bool{}, map[string]bool{}

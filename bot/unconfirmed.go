@@ -128,7 +128,7 @@ func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Ti
 	return d, doubtful
 }
 
-// known returns the messages of an outbox message from an earlier search, if that search settles the doubt.
+// If an earlier search settles the doubt, known returns the messages of an outbox message from this search.
 func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, d doubt) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -51,8 +51,8 @@ type Inspected interface {
 // mostDamages limits how many damaged rows are remembered. A store with more damaged rows should be replaced.
 const mostDamages = 1000
 
-// Damages collects what a backend knows of its damage. Damages remembers each damage once, and calls the registered
-// functions with the damage. The zero value is ready for use.
+// Damages collects a backend's known damage. Damages remembers each damage once, and calls the registered functions
+// with the damage. The zero value is ready for use.
 type Damages struct {
 	mu    sync.Mutex
 	known []Damage

@@ -29,7 +29,7 @@ type Reader interface {
 	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
 	// messages, the oldest first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is as old as the time, or newer. The order is the order
+	// ConversationsSince lists conversations whose last message is from the time or from later. The order is the order
 	// of the last messages, the oldest first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given Seq.

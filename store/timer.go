@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// TimerKind says what work a timer is for. All pending work is a timer. A new process reads the due timers and
-// continues the work.
+// TimerKind names the work of a timer. All pending work is a timer. A new process reads the due timers and continues
+// the work.
 type TimerKind string
 
 // The kinds of timer, and the meaning of Ref for each.

@@ -30,7 +30,7 @@ type Config struct {
 	OwnTools []check.Tool
 	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
-	// Log receives what the operator has to know. If nil, nothing is logged.
+	// Log receives everything that the operator has to know. If nil, nothing is logged.
 	Log *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
@@ -61,7 +61,7 @@ type connection struct {
 	done   chan struct{} // closed when the client's Run has returned
 }
 
-// New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds those of a policy.
+// New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds the tools of a policy.
 func New(c Config) (*Catalog, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

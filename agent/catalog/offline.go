@@ -96,8 +96,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools. If the http section has errors, the function registers none of that section's
-// tools. The function returns all problems of the sources.
+// register registers declared tools. If the http section has errors, the function registers no tools of this section.
+// The function returns all problems of the sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {

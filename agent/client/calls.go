@@ -144,8 +144,8 @@ func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, 
 	return &Approval{r, args}, nil
 }
 
-// Approved returns the arguments that may be run after a claim: the original arguments, or those of an approver's edit.
-// If there are no such arguments, the error is a [Refusal], or says why the answer can't be trusted.
+// Approved returns the arguments that may run after a claim: the original arguments, or the arguments of an approver's
+// edit. If there are no such arguments, the error is a [Refusal], or says why the answer can't be trusted.
 func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	if r.Status != Approved {
 		return nil, &Refusal{r}

@@ -290,8 +290,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// The keys of an issuer are read rarely, whatever tokens come. New keys are found. If the issuer is down, old keys are
-// used for some time.
+// Whatever tokens come, the gateway rarely reads an issuer's keys. New keys are found. If the issuer is down, old keys
+// are used for some time.
 func TestKeysOfIssuer(t *testing.T) {
 	h := newIssuer(t)
 	own := func(key string) error {

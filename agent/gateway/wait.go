@@ -204,7 +204,7 @@ func eventLines(data []byte) string {
 	return "data: " + strings.Join(lines, "\ndata: ") + "\n"
 }
 
-// send sends a part of a stream at once.
+// send sends a part of a stream immediately.
 func send(w http.ResponseWriter, text string) error {
 	extend(w)
 	if _, err := w.Write([]byte(text)); err != nil {

@@ -90,7 +90,7 @@ func (d *deliveries) deliver(t *testing.T) string {
 	return d.told[0]
 }
 
-// The signature is that of the specification's example. With several secrets there are several signatures.
+// The signature is the signature of the specification's example. With several secrets there are several signatures.
 func TestSignature(t *testing.T) {
 	s, err := signerOf([]string{"SECRET"}, newDeliveries(t, "").Lookup)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	ended                    // a turn or a session is over
 )
 
-// event is what an agent reports.
+// event has the data that an agent reports.
 type event struct {
 	name    string
 	moment  moment

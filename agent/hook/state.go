@@ -135,7 +135,7 @@ func (s state) prune() {
 	}
 }
 
-// save writes a record. A reader sees either the old record or the new one.
+// save writes a record. A reader sees the old record or the new record.
 func (r record) save(extension string) error {
 	text, err := json.Marshal(r)
 	if err != nil {

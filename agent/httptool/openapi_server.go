@@ -103,7 +103,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	}
 }
 
-// lacks returns what is missing for a security scheme, or "".
+// lacks returns the missing part of a security scheme, or "".
 func (a *api) lacks(name string) string {
 	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
 	if err != nil {

@@ -186,7 +186,7 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// An ambiguous list does not count. The server then counts as unavailable, and no tool of it is called until it sends a
+// An ambiguous list does not count. The server then counts as unavailable. None of its tools is called until it sends a
 // valid list.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})

@@ -46,8 +46,7 @@ type question struct {
 }
 
 const (
-	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
-	// answer.
+	// maxQuestions is the maximum number of open questions of a server. More questions are dropped without an answer.
 	maxQuestions = 16
 	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000

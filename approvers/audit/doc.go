@@ -1,7 +1,7 @@
 // Package audit reads, verifies and seals the history that the transitions of package approvers record.
 //
 // The history is in the store: a chain of records for each request, a journal that lists every record of all chains,
-// and signed heads over the journal. The rules of that format (hashes, links, trees, heads, proofs) are in package
+// and signed heads over the journal. The rules of the formats (hashes, links, trees, heads, proofs) are in package
 // approvers. These files of package audit work with the history:
 //
 //   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a [HeadTarget] outside of the

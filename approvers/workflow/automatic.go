@@ -134,8 +134,8 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 	return t.runs.changedStep(e)
 }
 
-// observe ends a call in observe mode: the call does not run, and the bot asks nobody. The model and the people are
-// told what would have happened to the call.
+// observe ends a call in observe mode: the call does not run, and the bot asks nobody. The bot tells the model and the
+// people what would have happened to the call.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err

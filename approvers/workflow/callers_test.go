@@ -573,7 +573,7 @@ func TestCallersRetention(t *testing.T) {
 }
 
 // The person for whom a client provably acts is a requester. This person can't approve, but can withdraw. A person
-// can't see a request that was made for another person. The client itself can't see it either. The client can't name
+// can't see a request that was made for another person. The client itself also can't see it. The client can't name
 // another person as the requester.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {

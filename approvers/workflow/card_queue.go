@@ -194,8 +194,8 @@ func (t cardsTx) recountCardQueues(id string) error {
 	return t.PutRequest(r)
 }
 
-// places returns the addresses of a pending request's cards: those of its stage's people, of leads that escalation
-// added, and of stand-ins.
+// places returns the addresses of a pending request's cards: the addresses of its stage's people, of leads that
+// escalation added, and of stand-ins.
 func (t cardsTx) places(r approvers.Request) []string {
 	out := t.addresses(r)
 	for _, i := range r.Invited {

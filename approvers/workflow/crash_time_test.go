@@ -14,8 +14,8 @@ import (
 
 // silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
 // stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When the time of the stage is over,
-// the request escalates, and all people are told again. At the end, the request is rejected. The process is killed
-// several times meanwhile.
+// the request escalates, and all people are told again. At the end, the request is rejected. In this time, the process
+// is killed several times.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {

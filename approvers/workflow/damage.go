@@ -230,7 +230,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	}, t.PutRequest(r)
 }
 
-// voidRequest voids an open request, and thereby ends its call.
+// voidRequest voids an open request, and so ends the request's call.
 func (t damageTx) voidRequest(r approvers.Request) error {
 	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 		return err

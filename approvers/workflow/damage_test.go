@@ -43,7 +43,7 @@ type wreckedRequest struct {
 	needs            int                  // how many more approvals the request needs
 }
 
-// wreckable creates the store in a synctest bubble, whose clock starts at the same time as that of each trial.
+// wreckable creates the store in a synctest bubble. The bubble's clock starts at the same time as in each trial.
 func wreckable(t *testing.T) (w wreckage) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")

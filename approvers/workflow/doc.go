@@ -46,8 +46,8 @@
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and passes
 // the events on, in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit (apply_audit.go),
 // counters (apply.go), messages and cards (apply_outbox.go), and finally the turn. The turn may continue with the
-// call's result. A new consequence belongs in one of these functions. TestWhatFollowsFromAnEvent lists the consequences
-// of each event.
+// call's result. To add a new consequence, add it to one of these functions. TestWhatFollowsFromAnEvent lists the
+// consequences of each event.
 //
 // # Transactions
 //

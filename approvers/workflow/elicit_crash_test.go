@@ -165,8 +165,8 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen clicks answer or decline one question at the same moment. Some of them are by a person who was not asked. The
-// question ends only once.
+// Sixteen clicks answer or decline one question at the same moment. Some of these clicks are by a person who was not
+// asked. The question ends only once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {

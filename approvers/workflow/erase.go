@@ -203,8 +203,8 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the payloads of a chain's records, and records this in the chain. It erases all payloads, or only
-// those in only.
+// payloads erases the payloads of a chain's records, and records this in the chain. If only is empty, it erases all
+// payloads. Otherwise it erases only the payloads of the records in only.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {

@@ -179,7 +179,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// For each of a person's grants, Send sends the person a message about the grant, if the person has none yet.
+// For each of a person's grants, Send sends the person a message about the grant, unless they already have one.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {

@@ -217,8 +217,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records that revision want was delivered. If the tab's content has changed meanwhile, the function schedules
-// the next delivery.
+// settled records that revision want was delivered. If the tab's content has changed during the delivery, the function
+// schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

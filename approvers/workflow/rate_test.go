@@ -238,7 +238,7 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 }
 
 // once returns two counts for a request: how often it expired or escalated before its due time, and how often it did so
-// again after the first time.
+// a second time or later.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

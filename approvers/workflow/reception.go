@@ -110,8 +110,8 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 	})
 }
 
-// CaughtUp records that the messages of a gap were read. If there was another gap meanwhile, the timer for the next
-// reading stays.
+// CaughtUp records that the messages of a gap were read. If there was another gap in the meantime, the timer for the
+// next reading stays.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)

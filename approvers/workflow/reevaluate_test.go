@@ -168,8 +168,8 @@ func stricter(hash string) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
 }
 
-// Several callers reload one policy after the other. Meanwhile, earlier policies are still being applied, and people
-// decide. In the end, every request has been checked against the last policy.
+// Several callers reload one policy after the other. At the same time, earlier policies are still being applied, and
+// people decide. In the end, every request has been checked against the last policy.
 func TestReconsiderDuringReloads(t *testing.T) {
 	h := newHarness(t)
 	var ids []string

@@ -57,7 +57,7 @@ func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) wo
 }
 
 // If one replica ends work that runs in another replica, the other replica stops the work. With a notice, the other
-// replica stops the work at once. Without a notice, it stops the work within two seconds.
+// replica stops the work immediately. Without a notice, it stops the work within two seconds.
 func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {

@@ -208,8 +208,8 @@ func TestAskAgainDenied(t *testing.T) {
 	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
 }
 
-// If the outcome of a run is unknown, the requesters and the leads who were asked by escalation may ask for another
-// run. If that run is also lost, these people may ask once more.
+// If the outcome of a run is unknown, the requesters may ask for another run. Leads from an escalation may do the same.
+// If the repeated run is also lost, these people may ask once more.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]

@@ -115,8 +115,8 @@ func TestHeadsArePosted(t *testing.T) {
 	o.wantSealed(7, o.key.Public)
 }
 
-// Slack can't be reached for a long time, and many heads are sealed meanwhile. Afterwards, only one message is posted,
-// with the newest head. The store needs the same number of rows for a hundred heads as for one head.
+// Slack can't be reached for a long time, and many heads are sealed in this time. Afterwards, only one message is
+// posted, with the newest head. The store needs the same number of rows for a hundred heads as for one head.
 func TestHeadsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	o := newHeadHarness(t)

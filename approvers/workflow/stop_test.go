@@ -29,7 +29,7 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 }
 
 // If a model call for a turn is running, the turn stops immediately, and the bot drops later text of the model.
-// Messages that came meanwhile begin the next turn.
+// Messages from the time of the stop begin the next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn

@@ -161,7 +161,7 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 }
 
 // EndPreview records the result of a tool preview. EndPreview ignores the result if the arguments have changed or the
-// request was decided meanwhile.
+// request was decided in the meantime.
 func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)

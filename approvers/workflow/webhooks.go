@@ -213,6 +213,6 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// When a webhook is switched on, mostResumed limits how many deliveries are tried at the same time. Further deliveries
-// are tried at their scheduled times.
+// When a webhook is switched on, mostResumed limits how many deliveries are tried at the same time. More deliveries are
+// tried at their scheduled times.
 const mostResumed = 1000

@@ -177,7 +177,7 @@ type (
 	History struct{ *core }
 )
 
-// core is what all groups share.
+// core has the fields that all groups share.
 type core struct {
 	Config
 	owner        string // the name of this process in executions and outbox messages

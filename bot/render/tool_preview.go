@@ -107,7 +107,7 @@ func previewFault(r approvers.Request) string {
 	return ""
 }
 
-// previewSentence returns a preview on one line, and reports whether there is more of it.
+// previewSentence returns a preview on one line, and reports whether the preview has more text.
 func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	if text = approvers.Headline(f.Text); text != "" && !strings.HasPrefix(f.Text, "{") {
 		_, rest, _ := strings.Cut(f.Text, text)

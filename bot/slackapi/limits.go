@@ -213,8 +213,8 @@ const (
 )
 
 // Slack's limit for posts in a channel: one per second, after a short burst. Slack does not publish the length of the
-// burst. The bot's value is below that of the demo workspace, because posts may arrive closer together than they were
-// sent.
+// burst. The bot's value is lower than the demo workspace's value, because posts may arrive closer together than they
+// were sent.
 const (
 	postEvery = time.Second
 	postBurst = 4

@@ -2,7 +2,7 @@ package slackapi
 
 import "context"
 
-// Priority determines which calls go first when Slack's limits do not allow all of them now.
+// If Slack's limits do not allow all calls now, Priority determines which calls go first.
 type Priority int
 
 // The priorities. The default is PriorityNormal.

@@ -254,7 +254,7 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// Each of the processes that share Slack's limits uses only its part. The parts change at once when the number of
+// Each of the processes that share Slack's limits uses only its part. The parts change immediately when the number of
 // processes changes. A single call does not wait.
 func TestSharedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -411,8 +411,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent post is made at the time that Slack named. This rule holds even if the
-// process has learned meanwhile that it may use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the process
+// has learned in the meantime that it may use the whole limit.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)

@@ -127,7 +127,7 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a lasting refusal. Such an error says neither that Slack failed nor that the
+// IsRefused reports whether an error is a lasting refusal. Such an error does not mean that Slack failed, or that the
 // call must wait.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)

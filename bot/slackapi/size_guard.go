@@ -43,7 +43,8 @@ func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 }
 
-// MethodOf returns the method in the path of a call, such as chat.update, or "response_url" if there is none.
+// MethodOf returns the method in the path of a call, such as chat.update. If there is no method, it returns
+// "response_url".
 func MethodOf(req *http.Request) string {
 	name := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
 	if !strings.Contains(name, ".") {

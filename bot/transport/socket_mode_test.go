@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// fakeSlack is Slack's side of Socket Mode, with a transport that is connected to it, in faked time.
+// fakeSlack is Slack's side of Socket Mode in faked time. A transport is connected to it.
 type fakeSlack struct {
 	t      *testing.T
 	mode   *SocketMode

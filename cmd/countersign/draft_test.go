@@ -163,8 +163,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDraftOfManyBlocks: if a model writes more at once than a message can hold, the draft shows the part that fits. In
-// the end, the whole answer is shown.
+// TestDraftOfManyBlocks: if a model writes more than one message can hold, the draft shows the part that fits. In the
+// end, the whole answer is shown.
 func TestDraftOfManyBlocks(t *testing.T) {
 	var lines []string
 	for i := range 200 {

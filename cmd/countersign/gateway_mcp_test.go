@@ -283,7 +283,7 @@ func TestMCP(t *testing.T) {
 		brief.does("countersign.withdraw", `{"request":"`+again.request()+`","reason":"not needed"}`)
 	}
 
-	// A client that hangs up, in either way, withdraws nothing.
+	// A client may hang up in two ways. Neither way withdraws a call.
 	for i, c := range []mcpClient{current, older} {
 		args, preview := refundOf(fmt.Sprint(i+4)), fmt.Sprintf("Refund of $%d.00", i+4)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -311,7 +311,7 @@ func TestMCP(t *testing.T) {
 	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
 
-	// Sixteen identical calls at once are one request.
+	// Sixteen identical calls at the same moment are one request.
 	var ends sync.WaitGroup
 	ids := make([]string, 16)
 	for i := range ids {

@@ -73,7 +73,7 @@ func TestGatewayWebhook(t *testing.T) {
 	}
 	answer <- http.StatusOK
 
-	// The guard refuses the webhook of another client. Meanwhile, ci gets its next message.
+	// The guard refuses the webhook of another client. In this time, ci gets its next message.
 	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	other := ci
 	other.token = otherToken

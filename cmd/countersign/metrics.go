@@ -167,7 +167,7 @@ func (m *metrics) count(e workflow.Event) {
 	}
 }
 
-// requestEnded counts what the end of a request says about people and the run.
+// requestEnded counts the metrics that follow from the end of a request, about people and the run.
 func (m *metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
 	r := e.Request
 	switch {
@@ -350,7 +350,7 @@ func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 // watchTools adds metrics of the MCP servers and of the tools.
 func (m *metrics) watchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
 
-// policyMetrics shows which policy this process uses, and whether the process's files are the ones in force.
+// policyMetrics shows which policy this process uses, and whether the process's files are in force.
 type policyMetrics struct{ *policies }
 
 var (

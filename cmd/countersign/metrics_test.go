@@ -275,7 +275,7 @@ func described(m *metrics) map[string]bool {
 	return names
 }
 
-// The metrics of servers and tools are those of the catalog.
+// The metrics of servers and tools are the catalog's metrics.
 func TestToolMetrics(t *testing.T) {
 	m := newMetrics(emptyStore(t), metricsPolicy)
 	m.watchTools(calledCatalog(t))

@@ -542,8 +542,8 @@ func TestPolicyFilesInForce(t *testing.T) {
 	})
 }
 
-// Replicas start at the same time, and then get another file at the same time. The file comes into force once, and the
-// replicas decide requests meanwhile.
+// Replicas start at the same time, and then get another file at the same time. The file comes into force once. At the
+// same time, the replicas decide requests.
 func TestPolicyRace(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -709,8 +709,7 @@ func TestPolicyAdoptedDuringADecision(t *testing.T) {
 	a.ok(a.approve(teo, q))
 }
 
-// meanwhile is a store that runs a function once: just before the next decision is made, or inside the decision's
-// transaction.
+// meanwhile is a store that runs a function once, just before the next decision or inside the decision's transaction.
 type meanwhile struct {
 	store.Store
 	do            func()

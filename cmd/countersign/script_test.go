@@ -160,7 +160,7 @@ func freeAddress(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(l.Close())
 }
 
-// model KEY starts a model that requires the key, and points the bot to it.
+// model KEY starts a model that requires the key, and points the bot to the model.
 func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	srv := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: args[0]}))
 	ts.Defer(srv.Close)

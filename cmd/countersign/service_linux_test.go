@@ -15,7 +15,7 @@ import (
 )
 
 // TestSystemdIsTold starts the bot as systemd does. The bot reports that it is up, sends signs of life, and reports
-// that it stops. Meanwhile, countersign health asks for the bot's state.
+// that it stops. At the same time, countersign health asks for the bot's state.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

@@ -13,7 +13,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// guest is a person in the channel who may neither ask nor decide.
+// guest is a person in the channel who may not ask and may not decide.
 const guest = "U0900"
 
 // person is a person in the workspace.

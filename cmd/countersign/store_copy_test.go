@@ -141,8 +141,8 @@ func (c *copying) fillOriginal(path string) {
 	}
 }
 
-// run runs a copier. At the pause of the copier, run calls meanwhile. meanwhile returns false if it has killed the
-// process.
+// run runs a copier. At the pause of the copier, run calls the function meanwhile. meanwhile returns false if it has
+// killed the process.
 func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r copierRun) {
 	c.Helper()
 	js, err := json.Marshal(conf)

@@ -40,8 +40,8 @@ func opened[S openedStore](db S, err error) (openedStore, error) {
 	return db, nil
 }
 
-// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase say what to
-// do.
+// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase tell the
+// operator what to do.
 func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, shared bool) (*postgres.Store, error) {
 	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
 	if err != nil {

@@ -263,8 +263,8 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
-// If one bit of a waiting request's quorum changes, /readyz and audit verify name the request. Neither /readyz nor
-// audit verify says ok.
+// If one bit of a waiting request's quorum changes, /readyz and audit verify name the request. /readyz and audit verify
+// do not say ok.
 func TestFlippedQuorum(t *testing.T) {
 	path := oneRequest(t, nil)
 	if verified, said, ready := toldOf(t, path); ready != nil || verified != cli.ExitDone {

@@ -14,11 +14,11 @@ import (
 	"countersign/store"
 )
 
-// TestStorm sends a thousand answers to one channel and some answers to another channel. Meanwhile, critical cards come
-// for the first channel and for direct messages. The test runs with Slack's published limits, and with a Slack that
-// refuses calls at random times for random durations. Every message must be posted exactly once. The bot may make no
-// call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the same
-// channel.
+// TestStorm sends a thousand answers to one channel and some answers to another channel. At the same time, critical
+// cards come for the first channel and for direct messages. The test runs with Slack's published limits, and with a
+// Slack that refuses calls at random times for random durations. Every message must be posted exactly once. The bot may
+// make no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the
+// same channel.
 //
 // COUNTERSIGN_POSTS sets the number of answers (default 40).
 func TestStorm(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // board decides which replica has which share. The replicas run in faked time, so their store is a file, and not a
-// database. A share moves only while no work in it is in progress, so no transaction is fenced. TestLeaseFaults and
+// database. A share moves only while it has no work in progress, so no transaction is fenced. TestLeaseFaults and
 // TestReplicas show fenced transactions.
 type board struct {
 	mu       sync.Mutex

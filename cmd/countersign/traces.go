@@ -17,7 +17,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// traces makes spans of what the parts report. Without a tracer, it makes no spans.
+// traces makes spans from the reports of the parts. Without a tracer, it makes no spans.
 type traces struct {
 	tracer *tracing.Tracer
 	now    func() time.Time

@@ -108,7 +108,7 @@ func (l leftover) what() string {
 		of, cli.Moment(l.Since), l.Channel, l.TS, l.Cause))
 }
 
-// what describes how many messages wait, since when and why.
+// what describes the number of waiting messages, the time and the reason.
 func (d deferredMessages) what() string {
 	what := "1 message of a person waits, because Slack does not say who wrote it"
 	if d.Count > 1 {

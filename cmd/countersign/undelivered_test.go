@@ -92,7 +92,7 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 	}
 }
 
-// TestLeftoverCardsAreDeletedInTheEnd: Slack neither changes nor deletes a decided card. The bot deletes the card when
+// TestLeftoverCardsAreDeletedInTheEnd: Slack refuses to change or delete a decided card. The bot deletes the card when
 // Slack allows it, even after a restart. Until then, the card's buttons have no effect, and the operator is told about
 // the card.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {

@@ -49,7 +49,7 @@ func (c *checker) alone(o outcome) {
 	}
 }
 
-// rolesOf returns those roles of a stage that exist in the policy.
+// rolesOf returns the roles of a stage that exist in the policy.
 func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	for _, name := range s.Roles() {

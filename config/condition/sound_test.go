@@ -144,7 +144,7 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
 // atom returns one condition on the arguments below a name. The second result is the value of the condition if its
-// operands have different kinds: "true" or "false". The second result is empty if the evaluation fails in that case.
+// operands have different kinds: "true" or "false". In this case, the second result is empty if the evaluation fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }

@@ -59,8 +59,8 @@ func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	return n
 }
 
-// merge adds the entries that << refers to. If a key occurs several times, the mapping's own entry goes before merged
-// entries, and an earlier source goes before a later source.
+// merge adds the entries that << refers to. If a key occurs several times, the mapping's own entry takes precedence
+// over merged entries. Of two merged entries, the entry of the earlier source takes precedence.
 func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	for _, pair := range own {
 		if !pair.Key.IsMergeKey() {

@@ -2,7 +2,7 @@
 //
 // These are the layers, from the bottom up: approvers; store and config; approvers/workflow; bot and agent;
 // agent/catalog; cmd. A package imports only lower layers, so bot and agent do not import each other. Only cmd selects
-// a backend of the store. The types of each third-party module stay in the one package that wraps the module. The demo
+// a backend of the store. The types of each third-party module stay in one package, which wraps the module. The demo
 // packages under internal do not import the product. Only cmd and tests import the demo packages. Package approvers is
 // pure: it uses no clock, no I/O, no goroutines and no randomness.
 //

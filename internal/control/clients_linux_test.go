@@ -82,7 +82,7 @@ func TestPanic(t *testing.T) {
 }
 
 // A client that sends invalid data, too much data or another protocol gets an error or is disconnected. No task runs
-// for such a client, and other clients are served meanwhile.
+// for such a client. Other clients are still served.
 func TestBadClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {

@@ -234,7 +234,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// off does what a traced place of the program does.
+// off runs the same code as a traced place of the program.
 func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	ctx, work := t.Begin(ctx, "work", time.Time{})
 	tracing.Belongs(ctx, tracing.Subject{Turn: "turn_1"})

@@ -49,7 +49,7 @@ func (t *Tracer) Begin(ctx context.Context, name string, began time.Time, attrs 
 }
 
 // Sent notes the traceparent of whoever sent the request. The work's span links to it. The sender can't choose our
-// trace, nor whether we trace.
+// trace, and can't decide whether we trace.
 func (w *Work) Sent(header propagation.TextMapCarrier) {
 	if w != nil {
 		w.from = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))

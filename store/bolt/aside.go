@@ -83,7 +83,7 @@ func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	return names, nil
 }
 
-// belongs maps a bucket of records to an index. The keys of that index begin with the id of the record's owner.
+// belongs maps a bucket of records to an index. The keys of this index begin with the id of the record's owner.
 var belongs = map[bucket]bucket{
 	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
 	elicitations: elicitationExecution, outboxMessages: outboxRef,

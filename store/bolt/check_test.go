@@ -142,7 +142,8 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The check reports a policy in force whose version differs from that of its setting, or that has no content.
+// The check reports two faults of a policy in force: its version differs from the version of its setting, or it has no
+// content.
 func TestCheckOfPolicy(t *testing.T) {
 	for says, settings := range map[string][]store.Setting{
 		"at version 7, its setting at 1": {{Key: policyKey, Value: []byte(`{"load":"x","version":7}`)}, {Key: contentKey}},

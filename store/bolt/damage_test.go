@@ -168,7 +168,7 @@ func lastPage(t *testing.T, path string) uint64 {
 }
 
 // For every kind of damage, opening the file does not panic, and every changed row is reported. A repaired store is
-// complete, and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
+// complete, and opens again without more repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

@@ -47,7 +47,7 @@ func (f pageFault) bucket() string {
 	return f.in.String()
 }
 
-// pageUse says what a page is used for.
+// pageUse says for what a page is used.
 type pageUse byte
 
 const (

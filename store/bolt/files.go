@@ -76,7 +76,7 @@ func (t *tx) EraseFiles(execution string) (int, error) {
 	return n, nil
 }
 
-// files verifies that each row of files has its bytes in file_data, and that file_data has no further rows.
+// files verifies that each row of files has its bytes in file_data, and that file_data has no other rows.
 func (c *checker) files() {
 	checkRecords(c, files, func(f *store.File) []byte {
 		key := fileKey(f.Execution, f.Index)

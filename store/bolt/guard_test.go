@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// If arbitrary bytes overwrite a page of the file, reading the file neither panics nor runs forever. An unreadable page
-// causes an error.
+// If arbitrary bytes overwrite a page of the file, reading the file does not panic and does not run forever. An
+// unreadable page causes an error.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)

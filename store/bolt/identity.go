@@ -74,7 +74,7 @@ func (id *identity) read() (metas [2]metaPage, err error) {
 }
 
 // inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
-// caller makes sure that no commit runs meanwhile.
+// caller makes sure that no commit runs at the same time.
 func (id *identity) inPlace() error {
 	if err := id.atPath(); err != nil {
 		return err

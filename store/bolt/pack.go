@@ -75,8 +75,8 @@ var (
 
 const dictionaryID = 1
 
-// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card, and its result is
-// a sixth smaller than that of quick. Most transactions write records, so thorough is only for longer values.
+// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card. Its result is a
+// sixth smaller than the result of quick. Most transactions write records, so thorough is only for longer values.
 const thoroughFrom = 1 << 10
 
 var (

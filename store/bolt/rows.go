@@ -331,9 +331,9 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 // form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If damaged
-// does not panic, each skips the row. The key of such a row may be wrong. So in this case, a key without the prefix
-// does not end the iteration.
+// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If the
+// function damaged does not panic, the function each skips the row. The key of such a row may be wrong. So in this
+// case, a key without the prefix does not end the iteration.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)

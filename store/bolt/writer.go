@@ -17,8 +17,8 @@ import (
 // maxBatch limits how many closures share a commit, so the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the one write transaction of the file. The writer's goroutine runs queued closures in the transaction,
-// one after the other, and commits when the queue is empty.
+// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one
+// after the other, and commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity

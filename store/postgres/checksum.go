@@ -156,8 +156,8 @@ const (
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record, including those of the history, in small transactions. Inspect records the damage that it
-// finds.
+// Inspect reads every record in small transactions, including the records of the history. Inspect records the damage
+// that it finds.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
 		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })

@@ -17,7 +17,7 @@ import (
 // row. After a lost connection, settle marks the row as fenced, over another connection, and reads the number of the
 // last commit:
 //
-//   - If the number is that of the lost commit, the transaction was committed.
+//   - If the number is the lost commit's number, the transaction was committed.
 //   - If the number is lower, the transaction was not committed. The transaction will never be committed, even if its
 //     statements are still on their way, because number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is still open, and settle ends its server process.

@@ -532,7 +532,7 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return f.store.EachRow(ctx, fn)
 }
 
-// analyze lets the server count what was written. Without these counts, the server assumes that large tables are small,
+// analyze lets the server count the written rows. Without these counts, the server assumes that large tables are small,
 // and reads a whole table for each page of rows. If the role does not own the tables, analyze does nothing.
 func analyze(r *run) error {
 	return r.query(nil, func(b *pgx.Batch) { b.Queue("ANALYZE " + strings.Join(partTableNames(), ", ")) })

@@ -397,9 +397,9 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 // process in between.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process. Then the connection does not keep its
-// session either. This happens behind a PgBouncer whose pool_mode is not session, because there any idle process serves
-// a connection.
+// sameSession returns an error if a connection does not keep its server process. So the connection also does not keep
+// its session. This happens behind a PgBouncer whose pool_mode is not session, because there any idle process serves a
+// connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)

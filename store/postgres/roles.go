@@ -13,7 +13,7 @@ import (
 // Two roles work on a database. The owner of the tables makes and changes the tables. The bot's role only uses the
 // tables. The bot's role can append to the history, but can't change it: see docs/postgres.md, "Roles and grants".
 
-// allowed holds the rights that the bot's role needs on a table. The role should have no further rights.
+// allowed holds the rights that the bot's role needs on a table. The role should have no other rights.
 type allowed struct {
 	rights  []string // on all columns
 	inserts []string // columns for which it has INSERT, if it does not have it for all
@@ -181,8 +181,8 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	return r, nil
 }
 
-// compare returns the missing rights on a table, and the rights beyond those that are needed. whole lists the rights on
-// all columns, and part the rights on some columns. inserts lists the columns that the role may insert.
+// compare returns the missing rights on a table, and the unnecessary rights. whole lists the rights on all columns, and
+// part the rights on some columns. inserts lists the columns that the role may insert.
 func (a allowed) compare(whole, part, inserts []string) (missing, excess []string) {
 	for _, right := range a.rights {
 		if !slices.Contains(whole, right) {

@@ -133,7 +133,7 @@ const asked = `{ "service":"shop",  "version":"1.4.2" }`
 
 const plain = `{"service":"shop","version":"1.4.2"}`
 
-// approve approves every request at once.
+// approve approves every request immediately.
 func approve(r *fakegateway.Request) { r.Status = "approved" }
 
 func TestSDKs(t *testing.T) {

@@ -106,7 +106,7 @@ func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerC
 	return id, again, err
 }
 
-// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A held call waits
+// apart runs a function in a separate goroutine, and waits for it. Transactions need a deep stack. A held call waits
 // for a long time. Without the new goroutine, its goroutine would keep a deep stack.
 func apart(f func()) {
 	done := make(chan struct{})
@@ -174,8 +174,8 @@ const (
 )
 
 // await waits until wanted returns true for a request, or until the time is over. why says which of the two happened.
-// If an approved call waits for its caller, await lets the call begin. progress is called at once and from time to
-// time.
+// If an approved call waits for its caller, await lets the call begin. progress is called immediately, and then from
+// time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {

@@ -36,7 +36,7 @@ type Callers interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Views reads what is known about a client. *view.Reader implements this interface.
+// Views reads the stored data about a client. *view.Reader implements this interface.
 type Views interface {
 	Patience(ctx context.Context, client string) (time.Duration, error)
 	CallerPending(ctx context.Context, client string) ([]string, error)
@@ -206,7 +206,7 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// delivered records which requests were answered with their last state. The function does so only if the answer was
+// delivered records which requests were answered with their last state. The function does this only if the answer was
 // written to the connection and the client still waited for it.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()

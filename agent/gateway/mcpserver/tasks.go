@@ -106,7 +106,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 	)
 }
 
-// createTask answers a call with a task. The request is already stored, so the client can read the task at once.
+// createTask answers a call with a task. The request is already stored, so the client can read the task immediately.
 func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {

@@ -56,7 +56,7 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
-// ReadPatience reads only what was learned from a caller's hang-ups. The list of its requests may be long.
+// ReadPatience reads only the knowledge from a caller's hang-ups. The list of its requests may be long.
 func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	var of struct {
 		HangUps []HangUp `json:"hang_ups"`

@@ -13,10 +13,10 @@ import (
 )
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap has ever been in force. When the cap is reached, further requests wait in Held
-// without a card. These requests are pending like any other request. The deadlines of these requests run, and an
-// escalation shows the requests to the lead. A request stores the addresses of all queues that count it. So it can
-// leave these queues when it ends.
+// address at which the policy's cap has ever been in force. When the cap is reached, more requests wait in Held without
+// a card. These requests are pending like any other request. The deadlines of these requests run, and an escalation
+// shows the requests to the lead. A request stores the addresses of all queues that count it. So it can leave these
+// queues when it ends.
 type CardQueue struct {
 	Open  []QueuedCard `json:"open,omitempty"`
 	Held  []QueuedCard `json:"held,omitempty"`

@@ -17,7 +17,7 @@ type Refusal struct {
 	Cause string    `json:"cause"`
 }
 
-// ReadRefusals reads the refusals, including those whose Until has passed.
+// ReadRefusals reads the refusals, including refusals whose Until has passed.
 func ReadRefusals(r store.Reader) (list []Refusal, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingRefusals)
 	if errors.Is(err, store.ErrNotFound) {

@@ -49,7 +49,7 @@ func (v *Reader) StepOf(ctx context.Context, call string) (message string, err e
 	return message, err
 }
 
-// Untold lists those steps of a turn whose message was postponed and has not been posted yet.
+// Untold lists the steps of a turn whose message was postponed and not posted yet.
 func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		steps = nil

@@ -61,7 +61,7 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 }
 
 // PendingItems lists the items that wait for people. The items are grouped by kind, with the oldest items of each kind
-// first. more is true if there may be further items.
+// first. more is true if there may be more items.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -143,7 +143,7 @@ func (a arguments) nested(name string) (any, bool) {
 	return decoded, true
 }
 
-// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is neither an array nor an
+// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is not an array and not an
 // object.
 type badJSON struct{}
 

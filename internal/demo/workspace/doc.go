@@ -4,7 +4,7 @@
 //
 //   - A Slack client needs no changes: errors are Slack's codes in answers with HTTP status 200, limits count
 //     characters, and the workspace refuses the calls that Slack refuses.
-//   - Deliveries and their deadlines are those of Slack. An unacknowledged event is sent again. An unacknowledged
+//   - Deliveries and their deadlines are as in Slack. An unacknowledged event is sent again. An unacknowledged
 //     interaction fails for the person. A trigger works once, within three seconds. A response URL works five times,
 //     within thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
