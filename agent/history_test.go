@@ -132,7 +132,7 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	}
 }
 
-// checkText checks that only tool results were shortened, and that they say so.
+// checkText checks that only tool results were shortened, and that each shortened result has a note.
 func checkText(t *rapid.T, kept []part, q modelRequest) {
 	var whole []openai.ChatCompletionMessage
 	for _, p := range kept {

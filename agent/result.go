@@ -11,7 +11,7 @@ import (
 
 // told returns a run's result in the form for the model, and the files to keep. If the result is long, the model
 // receives its beginning and a note on how to read the rest, and people receive the whole result as a file. Only bytes
-// beyond the limit MaxResult are lost. In that case, the text says so.
+// beyond the limit MaxResult are lost. In that case, the text says that something is missing.
 func (a *Agent) told(e approvers.Execution, result string, files []workflow.File) (string, []workflow.File) {
 	result = strings.ToValidUTF8(result, "\uFFFD")
 	size := len(result)

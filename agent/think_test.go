@@ -77,8 +77,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more request, without tools, after its last step. After that the turn stops,
-// with a sentence that says so.
+// A model that always calls tools gets one more request, without tools, after its last step. After that request the
+// turn stops, with a sentence that gives the reason.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string

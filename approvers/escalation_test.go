@@ -173,8 +173,8 @@ func TestHoursOfAStage(t *testing.T) {
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so.
-// TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
+// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the policy asks for it, the request escalates
+// immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)

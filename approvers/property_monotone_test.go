@@ -73,7 +73,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates to all leads who can be told, and lets no time pass.
+// told escalates to all leads who can be told. No time passes.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r

@@ -110,9 +110,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns at most most user ids of members of the roles who are not barred. open is true if one of the roles has
-// members by user group or e-mail address. Such members are known only at the click, so the function assumes that the
-// role has enough people.
+// people returns user ids of members of the roles who are not barred. It returns no more than most ids. open is true if
+// one of the roles has members by user group or e-mail address. Such members are known only at the click, so the
+// function assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)

@@ -131,7 +131,7 @@ func (b *Bot) slackFile(address string) bool {
 	return u.Scheme == "https" && u.Port() == "" && (u.Host == "files.slack.com" || strings.HasSuffix(u.Host, ".slack.com") || u.Host == "slack.com")
 }
 
-// fetch reads a file from Slack. It reads at most most+1 bytes.
+// fetch reads a file from Slack. It reads no more than most+1 bytes.
 func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileWait)
 	defer cancel()

@@ -88,8 +88,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// If the requester edits a message that the agent has already read, the card says so. The requester is told this, and
-// can withdraw the call there. A link preview is not an edit.
+// If the requester edits a message that the agent has already read, the card reports the edit. The requester is told
+// this, and can withdraw the call there. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -117,8 +117,8 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 }
 
-// If an admin deletes the requester's message, the call still waits, and the card says so. The requester is told how to
-// withdraw it.
+// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The requester
+// is told how to withdraw it.
 func TestDeletedSince(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

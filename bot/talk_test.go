@@ -89,7 +89,7 @@ func TestDeniedAskers(t *testing.T) {
 	}
 }
 
-// While the agent thinks, the thread's status says so.
+// While the agent thinks, the thread's status says that it thinks.
 func TestThinkingStatus(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })

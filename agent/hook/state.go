@@ -97,7 +97,7 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 //
 // An agent repeats a call because it was told to. So if an identical call comes after a left call, it is the repetition
 // of that call, even if it has another id. No time limit is needed. The record is removed when the request is claimed
-// or has ended. If a record is stale, the gateway says so when it is asked.
+// or has ended. If a record is stale, the gateway reports this when it is asked.
 func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
 		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {

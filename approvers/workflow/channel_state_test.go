@@ -148,7 +148,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 }
 
 // TestALostConversation checks a conversation whose channel is lost: the open messages of its thread go directly to the
-// requesters. Later messages go to the requesters as well.
+// requesters. Later messages also go to the requesters.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

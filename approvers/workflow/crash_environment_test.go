@@ -157,7 +157,7 @@ func (w *environment) alive() (finished bool) {
 	return true
 }
 
-// step does the next work that is due, if there is any.
+// step does the next due work, if any work is due.
 func (w *environment) step() bool {
 	for _, d := range w.deliveries {
 		if d.received {

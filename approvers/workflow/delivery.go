@@ -234,9 +234,9 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 }
 
 // Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other
-// addresses if there are any, and notifies the operator. If the bot can't write in a channel any more, lost is this
-// channel. Otherwise lost is empty. The bot tells the operator about a lost channel once, until the bot is a member
-// again.
+// addresses, if the message has other addresses. It also notifies the operator. If the bot can't write in a channel any
+// more, lost is this channel. Otherwise lost is empty. The bot tells the operator about a lost channel once, until the
+// bot is a member again.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)

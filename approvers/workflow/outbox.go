@@ -179,7 +179,7 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 // request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
-// elsewhere sends a message that Slack refused to other addresses, if there are any.
+// If Slack refused a message, elsewhere sends the message to its other addresses.
 func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {

@@ -301,7 +301,8 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think schedules the next model call of a turn. If a pause holds up the call, a message in the conversation says so.
+// think schedules the next model call of a turn. If a pause delays the call, a message in the conversation explains the
+// delay.
 func (t turnsTx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err

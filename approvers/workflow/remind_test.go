@@ -92,7 +92,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestEverybodyIsToldAgain checks that all people are told again after the last lead was told, if the policy says so.
+// TestEverybodyIsToldAgain checks that all people are told again after the last lead was told.
 func TestEverybodyIsToldAgain(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
 	start := h.clock.Now()

@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// companion changes the policy: a read-only tool previews refunds, and a dry run previews closed accounts.
+// companion changes the policy: a read-only tool makes the previews of refunds, and a dry run makes the previews of
+// closing an account.
 func companion(p *approvers.Policy) {
 	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
 	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
@@ -289,7 +290,8 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAPolicyThatChanged checks that the current policy decides which tool makes the preview, if any.
+// TestPreviewOfAPolicyThatChanged checks that the current policy decides whether a tool makes the preview, and which
+// tool.
 func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)

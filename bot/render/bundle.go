@@ -361,7 +361,7 @@ func warnings(r approvers.Request) []string {
 
 // unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen its name, and
 // the headline shows the name as words, without everything that is not a letter or a digit. So the name stands here in
-// full: otherwise it could be taken for another tool's.
+// full. Otherwise people could confuse it with another tool's name.
 func unknownTool(r approvers.Request) []string {
 	if r.Plan.Known {
 		return nil

@@ -190,8 +190,8 @@ func (v View) permalink(channel, ts, thread string) string {
 }
 
 // riskWords describes a risk in words, with a coloured sign. The words say that a call can't be undone only if the
-// policy's risk level says so; claims of the tool's source don't count. The words never say that a call can be undone,
-// because no declaration says so.
+// policy's risk level says this. Claims of the tool's source do not count. The words never say that a call can be
+// undone, because no declaration says this.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {

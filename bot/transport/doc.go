@@ -17,10 +17,10 @@
 //   - When the context of Run ends, deliveries that were received are still passed to the handler and acknowledged
 //     before Run returns.
 //
-// The package reads only as much of a payload as it needs to distinguish the kinds of requests. The package never
-// stores or repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the
-// delivery again. The handler recognises such copies. This package imports only one other package of the module: store,
-// for the names of the kinds of deliveries (store.InboxKind).
+// The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
+// repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the delivery
+// again. The handler recognises such copies. This package imports only one other package of the module: store, for the
+// names of the kinds of deliveries (store.InboxKind).
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

@@ -17,7 +17,7 @@ type delivered struct{ id, body string }
 
 // The bot is killed after a receiver got a message and before the receiver answered. The next process sends the message
 // again once, with the same id. If the policy does not allow a receiver on this machine, the receiver gets nothing, and
-// /readyz says so. A request can't name a receiver.
+// /readyz reports this. A request can't name a receiver.
 func TestGatewayWebhook(t *testing.T) {
 	t.Parallel()
 	got, answer := make(chan delivered, 10), make(chan int, 10)

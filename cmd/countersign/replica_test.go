@@ -447,7 +447,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// settled waits until all work that people have begun so far is settled.
+// settled waits until all work that people have begun is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()

@@ -211,7 +211,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 
 // A person with access to the file tampers with a real history, in every way that we know. Verification with the store
 // and the trusted key must find each tampering. If the store's signatures match the changed content, verification with
-// heads from elsewhere must find the tampering.
+// heads from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind

@@ -10,7 +10,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience is the time limit for one step of a test. Only a failing step takes that long.
+// patience is the time limit for one step of a test. A step takes this time only if it fails.
 const patience = testkit.Patience
 
 // watcher is a person at the page who waits for messages.

@@ -6,7 +6,7 @@
 //
 // The package promises:
 //
-//   - A preview is one line of at most 600 characters, or an error. If a value is rounded or cut, the text says so.
+//   - A preview is one line of at most 600 characters, or an error. If a value is rounded or cut, the text shows this.
 //   - The work of one run is limited by a count, and not by a clock. The limit holds for all arguments.
 //   - A missing argument is an error, never a gap in the sentence.
 package preview

@@ -123,7 +123,8 @@ func TestBadClients(t *testing.T) {
 	}
 }
 
-// If the server at the socket speaks another protocol, or closes the connection early, the client's error says so.
+// If the server at the socket speaks another protocol, or closes the connection early, the client's error gives this
+// cause.
 func TestBadServers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nCountersign-Protocol: 1\r\n\r\n"
 	for name, c := range map[string]struct {

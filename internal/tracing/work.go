@@ -48,8 +48,8 @@ func (t *Tracer) Begin(ctx context.Context, name string, began time.Time, attrs 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// Sent notes the traceparent of whoever sent the request. The work's span links to it. The sender can't choose our
-// trace, and can't decide whether we trace.
+// Sent notes the sender's traceparent. The work's span links to it. The sender can't choose our trace, and can't decide
+// whether we trace.
 func (w *Work) Sent(header propagation.TextMapCarrier) {
 	if w != nil {
 		w.from = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))

@@ -125,7 +125,7 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	return done, r.sweep()
 }
 
-// work does as much as fits into one transaction. It reports whether the upgrade is done.
+// work does the amount that fits into one transaction. It reports whether the upgrade is done.
 func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	room := u.freeBytes
 	next := bytes.Clone(root.Get(checksumsKey))

@@ -575,7 +575,7 @@ func (f *filling) within(fn func(r *run) error) error {
 	return nil
 }
 
-// lossOf returns the error of a statement. If the connection was lost, the error says so.
+// lossOf returns the error of a statement. If the connection was lost, the error reports this.
 func lossOf(r *run, err error) error {
 	if r.conn.Conn().IsClosed() {
 		return lostError{err}

@@ -135,7 +135,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// Processes that start at the same time wait for each other's migrations.
+		// If processes start at the same time, they wait for the migrations of the others.
 		results := make(chan error)
 		for range 3 {
 			go func() {

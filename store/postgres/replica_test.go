@@ -698,7 +698,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// twoVersions passes the calls to today's program and to the next program in turn. Only the next program checks the
+// twoVersions passes the calls alternately to today's program and to the next program. Only the next program checks the
 // tables.
 type twoVersions struct{ pair }
 

@@ -252,7 +252,7 @@ func TestConformanceTwoStores(t *testing.T) {
 	})
 }
 
-// pair passes calls to two stores in turn.
+// pair passes calls alternately to two stores.
 type pair struct {
 	stores [2]store.Store
 	calls  atomic.Int64

@@ -228,7 +228,7 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	}
 }
 
-// answer writes an answer in parts. Each part has as much time as a whole answer without a wait.
+// answer writes an answer in parts. Each part of an answer has the same time as a whole answer without a wait.
 type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer

@@ -169,7 +169,7 @@ func parseAction(text string) (action, error) {
 	return action{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
 }
 
-// matches reports whether a line that was seen matches the expected line, in which "…" stands for any text.
+// matches reports whether a visible line matches the expected line. In the expected line, "…" stands for any text.
 func matches(expected, seen string) bool {
 	parts := strings.Split(expected, "…")
 	for i := range parts {
