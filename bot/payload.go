@@ -243,9 +243,9 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored. The bot stores the message once, even if Slack delivers
-// it as a message and as a mention, repeats it, or returns it in a history. The second result is false for other
-// events. The second result is also false for an app_mention if the bot does not find its own mention in the text.
+// messageID returns the id under which a new message is stored. The bot stores the message once. Slack may deliver it
+// as a message and as a mention, repeat it, or return it in a history. The second result is false for other events. The
+// second result is also false for an app_mention if the bot does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()

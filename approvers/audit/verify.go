@@ -164,7 +164,7 @@ func (v *Report) writeLost(out io.Writer) {
 	}
 }
 
-// writeHeads prints which heads were verified, and with which copies they were compared.
+// writeHeads prints the verified heads, and the copies with which they were compared.
 func (v *Report) writeHeads(out io.Writer) {
 	last := v.keys.Last()
 	if v.heads == 0 {

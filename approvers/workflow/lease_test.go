@@ -354,7 +354,7 @@ type lease struct {
 	since time.Time
 }
 
-// leaseReplica is one replica, with the shares that it believes it owns and the work that it has begun.
+// leaseReplica is one replica. It has the shares that it believes it owns, and the work that it has begun.
 type leaseReplica struct {
 	s        *leaseSimulation
 	id       string

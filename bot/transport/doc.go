@@ -8,8 +8,8 @@
 //     durable. If Receive fails, the delivery is not acknowledged. If such a delivery is an event, Slack sends it
 //     again.
 //   - Each delivery has a different time of receipt. Over all connections, these times are in the order of arrival.
-//   - Socket Mode calls Receive for the deliveries of one lane one after another, and for different lanes in parallel.
-//     Requests over HTTP have no order. The times of receipt show which request came first.
+//   - Socket Mode calls Receive in order for the deliveries of one lane, and in parallel for different lanes. Requests
+//     over HTTP have no order. The times of receipt show which request came first.
 //   - If Slack wants a socket to be replaced, the old socket is read until Slack closes it. A delivery is acknowledged
 //     through the socket from which it was read.
 //   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content

@@ -20,8 +20,8 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // In this time, people write in channels, threads and direct messages, and edit and delete messages. When the bot is
-// back, every message is answered once. This rule holds even if the bot is killed while it reads the histories, if
-// retries come late, or if the bot reads the same histories again after another start.
+// back, every message is answered once. This rule holds in three cases: the bot is killed while it reads the histories,
+// retries come late, or the bot reads the same histories again after another start.
 //
 // The short version tries half of the combinations. In this half, any three of the four settings occur in all their
 // combinations. COUNTERSIGN_OUTAGES=2 tries all.

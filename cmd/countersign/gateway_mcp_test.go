@@ -428,8 +428,8 @@ func TestMCPTypeScript(t *testing.T) {
 	}
 }
 
-// The bot is killed while one call is held, and after another call ran whose caller had left. No approval is lost with
-// the connection, each tool runs once, and the caller later gets the undelivered result.
+// The bot is killed at a time when two calls are open: one call is held, and another call has run without its caller.
+// No approval is lost with the connection, each tool runs once, and the caller later gets the undelivered result.
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t, withBrief)

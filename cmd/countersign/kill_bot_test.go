@@ -309,8 +309,8 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 // work takes a random time up to the limit.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that records which delivery became which inbox row, so that the campaign can look up
-// acknowledged deliveries. The store can also kill the process in a transaction.
+// overheard is a store that records which delivery became which inbox row. So the campaign can look up acknowledged
+// deliveries. The store can also kill the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File

@@ -7,7 +7,7 @@ import (
 	"countersign/config"
 )
 
-// Report says for each tool which calls run without approval, which calls wait, and whose approval they wait for.
+// For each tool, Report says which calls run without approval, which calls wait, and who must approve them.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
