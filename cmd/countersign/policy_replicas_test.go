@@ -843,7 +843,7 @@ func (p *processHarness) awaitCards(db store.Store) {
 
 // Three bots work on one database, and get another policy file one after the other. As soon as the first bot has the
 // file, the file is in force for all bots. From then on, nobody can decide by the earlier policy, even if another bot
-// gets the click. The other bots report that their files differ until they have the file, even after a crash. The
+// gets the click. Until another bot has the new file, it reports that its own file differs, even after a crash. The
 // history has the change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	t.Parallel()
