@@ -188,14 +188,21 @@ func (w *environment) step() bool {
 		if handlers[kind] == nil {
 			w.t.Fatalf("nothing handles timers %q here", kind)
 		}
-		due := readStore(w.harness, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, w.clock.Now(), 1) })
-		if len(due) > 0 {
-			w.clock.pass(time.Millisecond)
-			if err := handlers[kind](w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
-				w.t.Fatalf("%s: %v", kind, err)
+	}
+	due := readStore(w.harness, func(r store.Reader) (first []store.Timer, err error) {
+		for _, kind := range stepOrder {
+			if first, err = r.DueTimers(kind, w.clock.Now(), 1); err != nil || len(first) > 0 {
+				break
 			}
-			return true
 		}
+		return first, err
+	})
+	if len(due) > 0 {
+		w.clock.pass(time.Millisecond)
+		if err := handlers[due[0].Kind](w.ctx(), due[0]); err != nil && !errors.Is(err, workflow.ErrNotDue) {
+			w.t.Fatalf("%s: %v", due[0].Kind, err)
+		}
+		return true
 	}
 	return w.people()
 }

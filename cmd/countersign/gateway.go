@@ -29,7 +29,7 @@ func openReceiptKey(path string) (gateway.ReceiptKey, error) {
 // openGateway returns the HTTP server for the requests of other agents.
 func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	g, err := gateway.New(ctx, gateway.Config{
-		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Now: s.now, Count: p.metrics.countCaller,
+		Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Key: s.receiptKey, Log: s.log, Now: s.now, Count: p.metrics.CountCaller,
 		Resource: s.gatewayURL,
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.metrics.watchGateway(g.Waiting)
+	p.metrics.WatchGateway(g.Waiting)
 	server := gateway.Server(g)
 	server.Handler = p.traces.receiving(server.Handler)
 	return server, nil

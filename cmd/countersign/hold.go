@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/metrics"
 	"countersign/config"
 )
 
@@ -60,13 +61,13 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	wf := workflow.New(workflow.Config{Store: db, Policy: policies.tools.Policy, Tools: policies.tools.Registry, Log: log})
-	m := newMetrics(db, policies.tools.Policy)
-	m.watchDisk(wf)
+	m := metrics.New(db, policies.tools.Policy)
+	m.WatchDisk(wf)
 	g, ctx := errgroup.WithContext(ctx)
 	h := admin([]probe{
 		{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }},
 		{name: "heads", ready: func(context.Context) error { return why }},
-	}, m.handler())
+	}, m.Handler())
 	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
 	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // it is up, though it waits
 	if l.slack != nil {

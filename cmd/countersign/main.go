@@ -23,8 +23,8 @@
 // file), store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go
 // (the bot's side of such work), seal.go (the keys of the history).
 //
-// Only a running bot uses these files: admin.go (/healthz, /readyz), metrics.go, notify.go (systemd), secrets.go (new
-// secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work
+// Only a running bot uses these files: admin.go (/healthz, /readyz), package metrics, notify.go (systemd), secrets.go
+// (new secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work
 // that kills the process again and again).
 package main
 

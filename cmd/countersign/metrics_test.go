@@ -23,15 +23,16 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot/slackapi"
+	"countersign/cmd/countersign/metrics"
 	"countersign/config"
 	"countersign/store"
 )
 
 // scrape reads /metrics, without the figures of the process itself.
-func scrape(t *testing.T, m *metrics) []string {
+func scrape(t *testing.T, m *metrics.Metrics) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	admin(nil, m.handler()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	admin(nil, m.Handler()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatalf("%d: %s", rec.Code, rec.Body)
 	}
@@ -100,9 +101,9 @@ func emptyStore(t *testing.T) store.Store {
 // Each kind of event is counted. Only approvals can count as too quick. Tools that the policy does not name share one
 // label.
 func TestMetrics(t *testing.T) {
-	m := newMetrics(emptyStore(t), metricsPolicy)
+	m := metrics.New(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
-		m.count(workflow.Event{Tool: tool, Decision: &approvers.Decision{Kind: kind, Role: "team-lead", Took: took}})
+		m.Count(workflow.Event{Tool: tool, Decision: &approvers.Decision{Kind: kind, Role: "team-lead", Took: took}})
 	}
 	decide("issue_refund", approvers.Approve, 2750*time.Millisecond)
 	decide("issue_refund", approvers.Approve, 3*time.Second)
@@ -111,13 +112,13 @@ func TestMetrics(t *testing.T) {
 	decide("issue_refund", approvers.Modify, time.Second)
 	decide("made_up_1", approvers.Approve, time.Second)
 	decide("made_up_2", approvers.Approve, time.Minute)
-	m.count(workflow.Event{Tool: "issue_refund", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
-	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
-	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Consumed})
-	m.count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
-	m.count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
-	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 2 * time.Second, SinceRun: 3 * time.Second}})
-	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: time.Second}}) // nothing ran
+	m.Count(workflow.Event{Tool: "issue_refund", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
+	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Consumed})
+	m.Count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionSucceeded})
+	m.Count(workflow.Event{Tool: "issue_refund", Ran: approvers.ExecutionUnknown})
+	m.Count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 2 * time.Second, SinceRun: 3 * time.Second}})
+	m.Count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: time.Second}}) // nothing ran
 	wantLines(t, scrape(t, m),
 		`countersign_decisions_operator_total{kind="approve",tool="issue_refund"} 1`,
 		`countersign_decision_seconds_count{kind="approve",role="team-lead",tool="issue_refund"} 2`,
@@ -142,14 +143,14 @@ func TestMetrics(t *testing.T) {
 // Each scrape reads whether Slack answers. Each call to Slack is counted, and waiting messages are counted by rank.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
-	m := newMetrics(db, metricsPolicy)
+	m := metrics.New(db, metricsPolicy)
 	var down error
-	m.watchSlack(db, func(context.Context) error { return down })
-	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
-	m.countRequest(http.StatusOK)
-	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
-	m.countRequest(http.StatusOK)
-	m.countCall(slackapi.Call{Method: "users.info", Outcome: slackapi.CallLimited})
+	m.WatchSlack(db, func(context.Context) error { return down })
+	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
+	m.CountRequest(http.StatusOK)
+	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
+	m.CountRequest(http.StatusOK)
+	m.CountCall(slackapi.Call{Method: "users.info", Outcome: slackapi.CallLimited})
 	err := db.Update(t.Context(), func(tx store.Tx) error {
 		return tx.SetTimer(store.Timer{Kind: store.RankFirst.Timer(), Ref: "s1", Due: time.Now()})
 	})
@@ -176,13 +177,13 @@ func (blind) View(context.Context, func(store.Reader) error) error { return erro
 
 // If the store can't be read, its figures are missing, and not 0. All other figures are still shown.
 func TestMetricsWithoutTheStore(t *testing.T) {
-	m := newMetrics(blind{}, metricsPolicy)
-	m.count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
+	m := metrics.New(blind{}, metricsPolicy)
+	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
 // allMetrics returns metrics of which each has a sample.
-func allMetrics(t *testing.T) *metrics {
+func allMetrics(t *testing.T) *metrics.Metrics {
 	t.Helper()
 	tools := calledCatalog(t)
 	db := emptyStore(t)
@@ -196,24 +197,24 @@ func allMetrics(t *testing.T) *metrics {
 		store: db, tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
 		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
-	m.countCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
-	m.countRequest(http.StatusOK)
-	m.countCaller("ci", "read", http.StatusOK)
-	m.countWebhook("ci", "delivered")
-	m.watchGateway(func() int { return 0 })
-	m.count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Role: "team-lead", Took: 1}})
-	m.count(workflow.Event{Ended: approvers.Expired})
-	m.count(workflow.Event{Ran: approvers.ExecutionFailed})
-	m.count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
-	m.count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}})
-	m.countModel(agent.ModelCall{Agent: "support", Outcome: "answered"})
+	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
+	m.CountRequest(http.StatusOK)
+	m.CountCaller("ci", "read", http.StatusOK)
+	m.CountWebhook("ci", "delivered")
+	m.WatchGateway(func() int { return 0 })
+	m.Count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", Role: "team-lead", Took: 1}})
+	m.Count(workflow.Event{Ended: approvers.Expired})
+	m.Count(workflow.Event{Ran: approvers.ExecutionFailed})
+	m.Count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
+	m.Count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}})
+	m.CountModel(agent.ModelCall{Agent: "support", Outcome: "answered"})
 	return m
 }
 
 // The names, units and helps of all metrics are as Prometheus wants them.
 func TestMetricsAreWellNamed(t *testing.T) {
 	answer := httptest.NewRecorder()
-	allMetrics(t).handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	allMetrics(t).Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	problems, err := promlint.New(answer.Body).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := allMetrics(t)
-	families, err := m.registry.Gather()
+	families, err := m.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,11 +260,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 }
 
 // described returns the names of all registered metrics of Countersign, with or without samples.
-func described(m *metrics) map[string]bool {
+func described(m *metrics.Metrics) map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)
-		m.registry.Describe(descs)
+		m.Registry().Describe(descs)
 	}()
 	names := map[string]bool{}
 	for d := range descs {
@@ -277,8 +278,8 @@ func described(m *metrics) map[string]bool {
 
 // The metrics of servers and tools are those of the catalog.
 func TestToolMetrics(t *testing.T) {
-	m := newMetrics(emptyStore(t), metricsPolicy)
-	m.watchTools(calledCatalog(t))
+	m := metrics.New(emptyStore(t), metricsPolicy)
+	m.WatchTools(calledCatalog(t))
 	wantLines(t, scrape(t, m), `countersign_server_up{server="crm"} 1`, `countersign_server_up{server="lost"} 0`, `countersign_server_up{server="up"} 1`,
 		`countersign_server_tools{server="up"} 1`, `countersign_server_restarts_total{server="up"} 0`, `countersign_server_calls_total{outcome="answered",server="up"} 1`,
 		`countersign_tools_blocked{source="crm"} 1`, `countersign_tools_blocked{source="up"} 0`)
@@ -341,12 +342,12 @@ func valueIn(t *testing.T, lines []string, metric string) float64 {
 
 // Requests that nobody decided, and the time to the run, are counted from the request itself.
 func TestMetricsOfTheEndOfARequest(t *testing.T) {
-	m := newMetrics(emptyStore(t), metricsPolicy)
+	m := metrics.New(emptyStore(t), metricsPolicy)
 	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	plan := approvers.Plan{Risk: approvers.High, Stages: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}}
 	end := func(state approvers.State, r approvers.Request) {
 		r.Plan, r.CreatedAt = plan, began
-		m.count(workflow.Event{Tool: "issue_refund", Ended: state, At: began.Add(time.Hour), Request: &r})
+		m.Count(workflow.Event{Tool: "issue_refund", Ended: state, At: began.Add(time.Hour), Request: &r})
 	}
 	end(approvers.Expired, approvers.Request{})
 	end(approvers.Expired, approvers.Request{Decisions: []approvers.Decision{{Kind: approvers.Approve}}}) // somebody acted
@@ -356,7 +357,7 @@ func TestMetricsOfTheEndOfARequest(t *testing.T) {
 		{Kind: approvers.Approve, At: began.Add(10 * time.Minute)}, {Kind: approvers.Approve, At: began.Add(59 * time.Minute)},
 		{Kind: approvers.Approve, At: began.Add(59*time.Minute + time.Second), Fallen: true},
 	}})
-	m.count(workflow.Event{Tool: "issue_refund", Approved: true, At: began.Add(time.Minute), Request: &approvers.Request{Plan: plan, CreatedAt: began}})
+	m.Count(workflow.Event{Tool: "issue_refund", Approved: true, At: began.Add(time.Minute), Request: &approvers.Request{Plan: plan, CreatedAt: began}})
 	wantLines(t, scrape(t, m),
 		`countersign_requests_unanswered_total{role="team-lead",tool="issue_refund"} 1`,
 		`countersign_request_wait_seconds_count{risk="high",state="expired"} 2`,
@@ -390,10 +391,10 @@ func BenchmarkScrape(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := newMetrics(db, metricsPolicy)
-	m.watchWaiting(workflow.New(workflow.Config{Store: db, Policy: metricsPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), db, slog.New(slog.DiscardHandler))
+	m := metrics.New(db, metricsPolicy)
+	m.WatchWaiting(workflow.New(workflow.Config{Store: db, Policy: metricsPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), db, slog.New(slog.DiscardHandler))
 	for b.Loop() {
-		if _, err := m.registry.Gather(); err != nil {
+		if _, err := m.Registry().Gather(); err != nil {
 			b.Fatal(err)
 		}
 	}

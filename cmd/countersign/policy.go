@@ -516,6 +516,15 @@ func (ps *policies) catchUp(ctx context.Context) error {
 // Usable reports whether this process can use the policy in force.
 func (ps *policies) Usable() bool { return ps.unusable.Load() == nil }
 
+// Number returns the number of the stored change that this process uses.
+func (ps *policies) Number() uint64 { return ps.number.Load() }
+
+// Differs reports for each file of this process whether it is not the one in force.
+func (ps *policies) Differs() map[string]bool {
+	differs := func(f *watchedFile) bool { return f.failure.Load() != nil || f.differs.Load() != nil }
+	return map[string]bool{"policy": differs(&ps.policy), "pins": differs(&ps.pins)}
+}
+
 // Wake makes watch look at the store now.
 func (ps *policies) Wake() {
 	select {

@@ -24,6 +24,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/metrics"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit/pgserver"
@@ -167,8 +168,8 @@ func (r *policyReplica) uses(policy string, number uint64) {
 // metric returns the value of a metric of the policy.
 func (r *policyReplica) metric(name string) string {
 	r.Helper()
-	m := newMetrics(r.db, r.tools.Policy)
-	m.watchPolicies(r.policies)
+	m := metrics.New(r.db, r.tools.Policy)
+	m.WatchPolicies(r.policies)
 	for _, line := range scrape(r.T, m) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
 			return rest

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/metrics"
 	"countersign/store"
 )
 
@@ -16,7 +17,7 @@ import (
 const remembered = 2 * time.Hour
 
 // forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
-func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
+func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -44,11 +45,11 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Lo
 const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts it.
-func retain(ctx context.Context, wf *workflow.Workflow, m *metrics, log *slog.Logger) error {
+func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	done, err := wf.History.Retain(ctx)
 	if done.Conversations+done.Chains > 0 {
 		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "chains of the history", done.Chains, "records", done.Records)
 	}
-	m.retained.count(done, err == nil)
+	m.CountRetained(done, err == nil)
 	return err
 }

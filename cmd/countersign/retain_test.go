@@ -8,6 +8,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/metrics"
 	"countersign/store"
 )
 
@@ -28,7 +29,7 @@ func TestMetricsOfRetention(t *testing.T) {
 	day := 24 * time.Hour
 	policy := &approvers.Policy{Retention: approvers.Retention{Conversations: day, Records: 30 * day}}
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }})
-	m := newMetrics(db, metricsPolicy)
+	m := metrics.New(db, metricsPolicy)
 	log := slog.New(slog.DiscardHandler)
 	last := func() string {
 		t.Helper()

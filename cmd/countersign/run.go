@@ -19,6 +19,7 @@ import (
 	"countersign/bot"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/metrics"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/internal/tracing"
@@ -73,7 +74,7 @@ type parts struct {
 	workflow *workflow.Workflow
 	bot      *bot.Bot
 	agent    *agent.Agent
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	traces   traces
 	webhooks *gateway.Webhooks
 	sealer   *audit.Sealer // nil: no sealing
@@ -86,15 +87,15 @@ func (s setup) assemble() parts {
 	}
 	t := traces{s.tracer, s.now}
 	s.log = slog.New(s.tracer.Handler(s.log.Handler()))
-	m := newMetrics(s.store, s.tools.Policy)
-	m.exemplar = t.exemplar
-	m.watchBuild(s.build)
-	m.watchReplicas(s.ownReplica())
+	m := metrics.New(s.store, s.tools.Policy)
+	m.Exemplar = t.exemplar
+	m.WatchBuild(s.build)
+	m.WatchReplicas(s.ownReplica())
 	conf := workflow.Config{
 		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Now: s.now,
-		Admits: agent.Admits, Trace: s.tracer.ID, Wrote: func(took time.Duration) { m.wrote.Observe(took.Seconds()) },
+		Admits: agent.Admits, Trace: s.tracer.ID, Wrote: func(took time.Duration) { m.CountWrite(took) },
 		Count: func(ctx context.Context, e workflow.Event) {
-			m.count(e)
+			m.Count(e)
 			t.happened(ctx, e)
 		},
 	}
@@ -106,25 +107,25 @@ func (s setup) assemble() parts {
 		BotToken: s.botToken, AppToken: s.appToken, APIURL: s.slackURL, Workflow: bot.Use(wf), Tools: s.tools.Registry, Log: s.log, Now: s.now, Admits: agent.Admits,
 		HTTP: s.http, Unlimited: s.unlimited, Share: s.sharing, Version: s.build.Version,
 		Count: func(ctx context.Context, c slackapi.Call) {
-			m.countCall(c)
+			m.CountCall(c)
 			t.called(ctx, c)
 		},
-		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.countRequest, Reread: s.reread(),
+		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.CountRequest, Reread: s.reread(),
 	})
-	m.watchSlack(s.store, b.Ready)
-	m.watchPause(wf)
-	m.watchFeedback(wf, s.log)
-	m.watchWaiting(wf, s.store, s.log)
-	m.watchSize(s.store, s.log)
-	m.watchDisk(wf)
-	m.watchDamage(s.store)
-	m.watchStall(s.store)
-	m.watchTools(s.tools)
-	m.watchPolicies(s.policies)
+	m.WatchSlack(s.store, b.Ready)
+	m.WatchPause(wf)
+	m.WatchFeedback(wf, s.log)
+	m.WatchWaiting(wf, s.store, s.log)
+	m.WatchSize(s.store, s.log)
+	m.WatchDisk(wf)
+	m.WatchDamage(s.store)
+	m.WatchStall(s.store)
+	m.WatchTools(s.tools)
+	m.WatchPolicies(s.policies)
 	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
-		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.countModel, Grace: s.stopWait,
+		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
 	})
@@ -134,11 +135,11 @@ func (s setup) assemble() parts {
 	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
-		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.countWebhook,
+		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.CountWebhook,
 	})
 	if len(s.seal.keys) > 0 {
 		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
-		m.watchSeal(s.store, p.sealer)
+		m.WatchSeal(s.store, p.sealer)
 	}
 	return p
 }
@@ -267,7 +268,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "messages", ready: delivers(p.workflow), notice: true},
 			{name: "webhooks", ready: tells(p.workflow), notice: true},
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
-		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.handler())
+		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	if s.gateway != nil {

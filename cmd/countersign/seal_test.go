@@ -17,6 +17,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/metrics"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
@@ -109,14 +110,14 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 		sealer.Finish(t.Context())
 	}
 	page := httptest.NewRecorder()
-	admin(sealProbes(sealer), newMetrics(db, nil).handler()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	admin(sealProbes(sealer), metrics.New(db, nil).Handler()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	if page.Code != 200 || !strings.Contains(page.Body.String(), "heads: somewhere: unreachable") || !strings.Contains(page.Body.String(), "seal: ok") {
 		t.Errorf("/readyz says %d\n%s", page.Code, page.Body)
 	}
-	m := newMetrics(db, nil)
-	m.watchSeal(db, sealer)
+	m := metrics.New(db, nil)
+	m.WatchSeal(db, sealer)
 	text := httptest.NewRecorder()
-	m.handler().ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler().ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{"countersign_audit_unsealed 0", `countersign_audit_heads_waiting{to="somewhere"} 3`} {
 		if !strings.Contains(text.Body.String(), want) {
 			t.Errorf("/metrics lacks %s:\n%s", want, text.Body)

@@ -20,6 +20,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/metrics"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -34,7 +35,7 @@ func TestHungWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
-		page := admin([]probe{{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }}}, newMetrics(db, metricsPolicy).handler())
+		page := admin([]probe{{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }}}, metrics.New(db, metricsPolicy).Handler())
 		ready := func(want int, says string) {
 			t.Helper()
 			rec := httptest.NewRecorder()

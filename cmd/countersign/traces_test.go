@@ -350,7 +350,7 @@ func (b *tracedBot) isNamed(r approvers.Request) {
 		ask := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
 		ask.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 		answer := httptest.NewRecorder()
-		bot.metrics.handler().ServeHTTP(answer, ask)
+		bot.metrics.Handler().ServeHTTP(answer, ask)
 		found = found || strings.Contains(answer.Body.String(), `# {trace_id="`+id+`"}`)
 	}
 	if !found {

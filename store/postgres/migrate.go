@@ -72,11 +72,11 @@ func (c *config) steps(after int64) (list []step, err error) {
 
 // newest returns the version of the tables that this program was written for.
 func (c *config) newest() (int64, error) {
-	list, err := c.steps(0)
-	if err != nil || len(list) == 0 {
+	names, err := fs.Glob(c.migrations, "*.sql")
+	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	return list[len(list)-1].version, nil
+	return goose.NumericComponent(names[len(names)-1])
 }
 
 // Newest returns the version of the tables that this program was written for.

@@ -63,6 +63,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testkit.RunAtOnce(6)
+	remove := testkit.TempInMemory() // a database has some 500 files; making them costs ten times more on a disk
 	code := m.Run()
 	switch {
 	case server.own != nil:
@@ -77,6 +78,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
+	remove()
 	os.Exit(code)
 }
 
@@ -90,7 +92,7 @@ func begin(t testing.TB) {
 	}
 	server.once.Do(func() {
 		if server.base = other; other == "" {
-			if server.own, server.err = pgserver.Start(bin, "fsync=off", "full_page_writes=off", "autovacuum=off"); server.err != nil {
+			if server.own, server.err = pgserver.Start(bin, "fsync=off", "full_page_writes=off", "autovacuum=off", "max_wal_size=256MB"); server.err != nil {
 				return
 			}
 			server.base = server.own.URL("postgres")

@@ -198,27 +198,42 @@ func conversationsErased(h *harness) {
 
 // erasedInParts: each transaction deletes at most limit records, and only the last one reports done.
 func erasedInParts(h *harness) {
-	for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
-		id := fmt.Sprint("limit", limit)
-		h.write(talk(id))
-		h.update(func(tx store.Tx) error {
-			done, err := tx.EraseConversation(id, 0)
-			h.same("nothing may be deleted", done, false)
-			return err
-		})
-		before := talkRecords
-		h.same("what there is", left(h, id), before)
-		for done := false; !done; {
-			h.update(func(tx store.Tx) (err error) {
-				done, err = tx.EraseConversation(id, limit)
+	id := func(limit int) string { return fmt.Sprint("limit", limit) }
+	before := map[int]int{} // records that are left, by limit
+	h.together(func() {
+		for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
+			h.write(talk(id(limit)))
+			h.update(func(tx store.Tx) error {
+				done, err := tx.EraseConversation(id(limit), 0)
+				h.same("nothing may be deleted", done, false)
 				return err
 			})
-			now := left(h, id)
-			if now >= before || before-now > limit {
-				h.Fatalf("a transaction with a limit of %d deleted %d of %d", limit, before-now, before)
-			}
-			before = now
+			before[limit] = talkRecords
 		}
-		h.same("what is left", before, 0)
+	})
+	for limit, n := range before {
+		h.same("what there is", left(h, id(limit)), n)
+	}
+	for len(before) > 0 {
+		done := map[int]bool{}
+		h.together(func() {
+			for limit := range before {
+				h.update(func(tx store.Tx) (err error) {
+					done[limit], err = tx.EraseConversation(id(limit), limit)
+					return err
+				})
+			}
+		})
+		for limit, n := range before {
+			now := left(h, id(limit))
+			if now >= n || n-now > limit {
+				h.Fatalf("a transaction with a limit of %d deleted %d of %d", limit, n-now, n)
+			}
+			before[limit] = now
+			if done[limit] {
+				h.same("what is left", now, 0)
+				delete(before, limit)
+			}
+		}
 	}
 }

@@ -94,13 +94,15 @@ func policyInForce(h *harness) {
 	}
 	outdated := func(load string) {
 		h.Helper()
-		for name, fn := range map[string]func(store.Tx) error{
-			"reads": under(load, read), "writes": under(load, write), "reads, then writes": under(load, read, write), "writes, then reads": under(load, write, read),
-		} {
-			if err := h.try(fn); !errors.Is(err, store.ErrPolicyChanged) || !store.Refused(err) {
-				h.Errorf("under %q, a transaction that %s: got error %v, want ErrPolicyChanged", load, name, err)
+		h.together(func() {
+			for name, fn := range map[string]func(store.Tx) error{
+				"reads": under(load, read), "writes": under(load, write), "reads, then writes": under(load, read, write), "writes, then reads": under(load, write, read),
+			} {
+				if err := h.try(fn); !errors.Is(err, store.ErrPolicyChanged) || !store.Refused(err) {
+					h.Errorf("under %q, a transaction that %s: got error %v, want ErrPolicyChanged", load, name, err)
+				}
 			}
-		}
+		})
 		h.view(func(r store.Reader) error {
 			if _, err := r.Turn("mine"); !errors.Is(err, store.ErrNotFound) {
 				h.Errorf("under %q something was written", load)

@@ -72,48 +72,67 @@ var guarded = map[string]struct {
 }
 
 func versions(h *harness) {
-	for name, kind := range guarded {
-		stands := func(want uint64) {
-			h.Helper()
+	put := func(want error, versions ...uint64) { // of each kind, in one transaction
+		h.Helper()
+		h.together(func() {
+			for name, kind := range guarded {
+				err := h.try(func(tx store.Tx) error {
+					for _, v := range versions {
+						if err := kind.put(tx, v); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if !errors.Is(err, want) {
+					h.Fatalf("%s, the versions %d: got error %v, want %v", name, versions, err, want)
+				}
+			}
+		})
+	}
+	stands := func(want uint64) {
+		h.Helper()
+		for name, kind := range guarded {
 			h.view(func(r store.Reader) error {
 				got, err := kind.read(r)
 				h.same(name+"'s version", got, want)
 				return err
 			})
 		}
-		put := func(version uint64) func(store.Tx) error {
-			return func(tx store.Tx) error { return kind.put(tx, version) }
-		}
-		h.refused(store.ErrConflict, put(1)) // the record does not exist
-		h.update(put(0))
-		stands(1)
-		h.refused(store.ErrConflict, put(0)) // it already exists
-		h.refused(store.ErrConflict, put(2)) // a version that does not exist yet
-		stands(1)
-		h.update(put(1))
-		stands(2)
-		h.refused(store.ErrConflict, put(1)) // it was changed since
-		h.write(put(2), put(3))              // twice in one transaction
-		stands(4)
 	}
+	put(store.ErrConflict, 1) // the record does not exist
+	put(nil, 0)
+	stands(1)
+	put(store.ErrConflict, 0) // it already exists
+	put(store.ErrConflict, 2) // a version that does not exist yet
+	stands(1)
+	put(nil, 1)
+	stands(2)
+	put(store.ErrConflict, 1) // it was changed since
+	put(nil, 2, 3)            // twice in one transaction
+	stands(4)
 }
 
 // usableAfterRefusal: after a refused write, a closure may continue.
 func usableAfterRefusal(h *harness) {
-	for name, kind := range guarded {
-		h.update(func(tx store.Tx) error {
-			if err := kind.put(tx, 7); !errors.Is(err, store.ErrConflict) {
-				h.Errorf("%s: got error %v, want ErrConflict", name, err)
-			}
-			if _, err := kind.read(tx); !errors.Is(err, store.ErrNotFound) {
-				h.Errorf("%s: got error %v, want ErrNotFound", name, err)
-			}
-			return kind.put(tx, 0)
-		})
-		h.view(func(r store.Reader) error {
-			got, err := kind.read(r)
-			h.same(name+"'s version", got, uint64(1))
-			return err
-		})
-	}
+	h.together(func() {
+		for name, kind := range guarded {
+			h.update(func(tx store.Tx) error {
+				if err := kind.put(tx, 7); !errors.Is(err, store.ErrConflict) {
+					h.Errorf("%s: got error %v, want ErrConflict", name, err)
+				}
+				if _, err := kind.read(tx); !errors.Is(err, store.ErrNotFound) {
+					h.Errorf("%s: got error %v, want ErrNotFound", name, err)
+				}
+				return kind.put(tx, 0)
+			})
+			h.afterwards(func() {
+				h.view(func(r store.Reader) error {
+					got, err := kind.read(r)
+					h.same(name+"'s version", got, uint64(1))
+					return err
+				})
+			})
+		}
+	})
 }

@@ -114,11 +114,13 @@ func openRequests(h *harness) {
 		}
 	}
 	var want []string
-	for i := range 25 {
-		id := fmt.Sprintf("r%02d", i)
-		want = append(want, id)
-		h.write(put(id, approvers.Pending, i/4, 0)) // some have the same time
-	}
+	h.together(func() {
+		for i := range 25 {
+			id := fmt.Sprintf("r%02d", i)
+			want = append(want, id)
+			h.write(put(id, approvers.Pending, i/4, 0)) // some have the same time
+		}
+	})
 	h.write(put("a", approvers.Refused, 0, 0)) // was never open
 	page := func(limit int) []string {
 		got := []string{}

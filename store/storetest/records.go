@@ -11,14 +11,16 @@ import (
 	"countersign/store"
 )
 
-// keep writes a record, reads it back and compares it to want.
+// keep writes a record, reads it back and compares it to want. In together, keep reads at the end.
 func keep[T any](h *harness, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
 	h.Helper()
 	h.update(func(tx store.Tx) error { return put(tx, rec) })
-	h.view(func(r store.Reader) error {
-		got, err := get(r)
-		h.same(fmt.Sprintf("%T", rec), got, want)
-		return err
+	h.afterwards(func() {
+		h.view(func(r store.Reader) error {
+			got, err := get(r)
+			h.same(fmt.Sprintf("%T", rec), got, want)
+			return err
+		})
 	})
 }
 
@@ -93,16 +95,18 @@ func keepAll(h *harness, rough bool) {
 	record = record.Link(approvers.AuditRecord{})
 	keep(h, record, record, func(tx store.Tx, a approvers.AuditRecord) error { return tx.AppendAudit(a, &payload) },
 		func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(record.Chain) })
-	h.view(func(r store.Reader) error {
-		got, err := r.AuditPayload(record.Chain, 1)
-		h.same("the audit payload", got, payload)
-		return err
+	h.afterwards(func() {
+		h.view(func(r store.Reader) error {
+			got, err := r.AuditPayload(record.Chain, 1)
+			h.same("the audit payload", got, payload)
+			return err
+		})
 	})
 }
 
-func keptWhole(h *harness) { keepAll(h, false) }
+func keptWhole(h *harness) { h.together(func() { keepAll(h, false) }) }
 
-func times(h *harness) { keepAll(h, true) }
+func times(h *harness) { h.together(func() { keepAll(h, true) }) }
 
 // nilAndEmpty: an empty list must not become nil, because hashes cover the data that is read back.
 func nilAndEmpty(h *harness) {
@@ -124,24 +128,28 @@ func nilAndEmpty(h *harness) {
 
 // exactBytes: signatures cover bytes, including white space and escapes.
 func exactBytes(h *harness) {
-	for i, args := range []string{
-		" {\n\t\"a\" : 1 }\r\n", `{"a":"\u003c\u0000\/"}`, `{"b":1,"a":1.50,"c":1E2}`, `{"a":"<>&  "}`, `{"a":1,"a":2}`, `null`,
-		`{"long":"` + strings.Repeat("x", 60_000) + `"}`,
-	} {
-		id := fmt.Sprint("e", i)
-		e := approvers.Execution{ID: id, State: approvers.ExecutionNone, Tool: "t", Args: json.RawMessage(args)}
-		e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
-		h.write(func(tx store.Tx) error { return tx.PutExecution(e) })
-		h.view(func(r store.Reader) error {
-			got, err := r.Execution(id)
-			if err != nil {
-				return err
-			}
-			h.same("the arguments", string(got.Args), args)
-			_, err = got.Start("here", start)
-			return err
-		})
-	}
+	h.together(func() {
+		for i, args := range []string{
+			" {\n\t\"a\" : 1 }\r\n", `{"a":"\u003c\u0000\/"}`, `{"b":1,"a":1.50,"c":1E2}`, `{"a":"<>&  "}`, `{"a":1,"a":2}`, `null`,
+			`{"long":"` + strings.Repeat("x", 60_000) + `"}`,
+		} {
+			id := fmt.Sprint("e", i)
+			e := approvers.Execution{ID: id, State: approvers.ExecutionNone, Tool: "t", Args: json.RawMessage(args)}
+			e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+			h.write(func(tx store.Tx) error { return tx.PutExecution(e) })
+			h.afterwards(func() {
+				h.view(func(r store.Reader) error {
+					got, err := r.Execution(id)
+					if err != nil {
+						return err
+					}
+					h.same("the arguments", string(got.Args), args)
+					_, err = got.Start("here", start)
+					return err
+				})
+			})
+		}
+	})
 }
 
 func notThere(h *harness) {
@@ -224,33 +232,35 @@ func lengths(r store.Reader) (n [16]int, err error) {
 
 // withoutID: a record without an id is refused, because no read could find it.
 func withoutID(h *harness) {
-	for name, put := range map[string]func(store.Tx) error{
-		"conversation":   func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
-		"message":        func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
-		"message's seq":  func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: "c"}) },
-		"turn":           func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{}) },
-		"call":           func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
-		"request":        func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
-		"execution":      func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
-		"counter":        func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
-		"counter's key":  func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
-		"grant":          func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
-		"absence":        func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
-		"timer":          func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
-		"timer's kind":   func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
-		"inbox":          func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
-		"outbox message": func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{}) },
-		"rendering":      func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
-		"audit": func(tx store.Tx) error {
-			return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
-		},
-		"setting": func(tx store.Tx) error { return tx.PutSetting(store.Setting{}) },
-		"policy":  func(tx store.Tx) error { return tx.PutPolicy(store.Policy{}, nil) },
-	} {
-		if err := h.try(put); err == nil {
-			h.Errorf("a %s with nothing to find it by was stored", name)
+	h.together(func() {
+		for name, put := range map[string]func(store.Tx) error{
+			"conversation":   func(tx store.Tx) error { return tx.PutConversation(store.Conversation{}) },
+			"message":        func(tx store.Tx) error { return tx.PutMessage(store.Message{Seq: 1}) },
+			"message's seq":  func(tx store.Tx) error { return tx.PutMessage(store.Message{Conversation: "c"}) },
+			"turn":           func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{}) },
+			"call":           func(tx store.Tx) error { return tx.PutCall(store.Call{}) },
+			"request":        func(tx store.Tx) error { return tx.PutRequest(approvers.Request{}) },
+			"execution":      func(tx store.Tx) error { return tx.PutExecution(approvers.Execution{}) },
+			"counter":        func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "k", N: 1}) },
+			"counter's key":  func(tx store.Tx) error { return tx.AddCounter(store.Counter{ID: "i", N: 1}) },
+			"grant":          func(tx store.Tx) error { return tx.PutGrant(approvers.Grant{}) },
+			"absence":        func(tx store.Tx) error { return tx.PutAbsence(approvers.Absence{}) },
+			"timer":          func(tx store.Tx) error { return tx.SetTimer(store.Timer{Kind: store.TimerRun}) },
+			"timer's kind":   func(tx store.Tx) error { return tx.SetTimer(store.Timer{Ref: "x"}) },
+			"inbox":          func(tx store.Tx) error { return tx.PutInbox(store.Inbox{}) },
+			"outbox message": func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{}) },
+			"rendering":      func(tx store.Tx) error { return tx.PutRendering(store.Rendering{Post: 1}) },
+			"audit": func(tx store.Tx) error {
+				return tx.AppendAudit(approvers.AuditRecord{}.Link(approvers.AuditRecord{}), nil)
+			},
+			"setting": func(tx store.Tx) error { return tx.PutSetting(store.Setting{}) },
+			"policy":  func(tx store.Tx) error { return tx.PutPolicy(store.Policy{}, nil) },
+		} {
+			if err := h.try(put); err == nil {
+				h.Errorf("a %s with nothing to find it by was stored", name)
+			}
 		}
-	}
+	})
 }
 
 // texts holds ids. The keys of these ids would collide if the parts of keys were joined without escaping.

@@ -3,7 +3,8 @@
 //
 // A backend that passes the suite keeps every record complete, and orders every list as the contract says. Such a
 // backend guards versions, and undoes only the writes of failed closures. All of this also holds if the store is closed
-// and reopened after each transaction. The store's own check runs after every test.
+// and reopened after each transaction, or after each group of transactions that do not depend on each other. The
+// store's own check runs after every test.
 package storetest
 
 import (
@@ -112,6 +113,8 @@ type harness struct {
 	store    store.Store
 	open     Opener
 	restless bool
+	grouped  bool                      // together runs
+	checks   []func()                  // run at the end of together
 	fresh    func(t *testing.T) Opener // makes another store, for a test that needs more than one
 }
 
@@ -152,10 +155,35 @@ func (h *harness) reopen() {
 func (h *harness) try(fn func(store.Tx) error) error {
 	h.Helper()
 	err := h.store.Update(h.Context(), fn)
-	if h.restless {
+	if h.restless && !h.grouped {
 		h.reopen()
 	}
 	return err
+}
+
+// together runs transactions that do not depend on each other. The store is reopened after the last one only, because
+// opening some stores takes long.
+func (h *harness) together(transactions func()) {
+	h.Helper()
+	h.grouped = true
+	transactions()
+	h.grouped = false
+	if h.restless {
+		h.reopen()
+	}
+	for _, check := range h.checks {
+		check()
+	}
+	h.checks = nil
+}
+
+// afterwards runs a check now or, in together, at the end.
+func (h *harness) afterwards(check func()) {
+	if !h.grouped {
+		check()
+		return
+	}
+	h.checks = append(h.checks, check)
 }
 
 // update runs a transaction that must succeed.

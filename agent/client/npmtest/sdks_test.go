@@ -3,6 +3,7 @@ package npmtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -94,29 +95,106 @@ type agent struct {
 	gate           *fakegateway.Gateway
 	build          string
 	calls          string // JSON: the arguments of the model's calls
+	host           *host
 }
 
-// start starts the program.
-func (a agent) start() (*exec.Cmd, *bytes.Buffer) {
+func (a agent) env() map[string]string {
+	return map[string]string{"SDK": a.sdk, "GATE": a.gate.URL, "TOKEN": fakegateway.Token, "BUILD": a.build, "CALLS": a.calls}
+}
+
+// killed starts the program in a process of its own, waits until the gateway is in some state, and kills the process.
+func (a agent) killed(until func()) {
 	a.Helper()
-	out := &bytes.Buffer{}
 	cmd := exec.CommandContext(a.Context(), a.node, a.sdk+".js")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = a.dir, out, out
-	cmd.Env = append(os.Environ(), "SDK="+a.sdk, "GATE="+a.gate.URL, "TOKEN="+fakegateway.Token, "BUILD="+a.build, "CALLS="+a.calls)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = a.dir, a.Output(), a.Output()
+	cmd.Env = os.Environ()
+	for name, value := range a.env() {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	if err := cmd.Start(); err != nil {
 		a.Fatal(err)
 	}
-	return cmd, out
+	until()
+	if err := cmd.Process.Kill(); err != nil {
+		a.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+// start starts the program. The returned function waits for its end.
+func (a agent) start() (wait func() ended) {
+	a.Helper()
+	own := filepath.Join(a.dir, a.build) // the host loads a file once, so each program has its own files
+	if err := os.Mkdir(own, 0o755); err != nil {
+		a.Fatal(err)
+	}
+	for _, file := range []string{a.sdk + ".js", "app.js", "script.js", a.sdk + "_model.js"} {
+		raw, err := os.ReadFile(filepath.Join(a.dir, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(own, file), raw, 0o644)
+		}
+		if err != nil {
+			a.Fatal(err)
+		}
+	}
+	if err := a.host.to.Encode(map[string]any{"file": filepath.Join(own, a.sdk+".js"), "env": a.env()}); err != nil {
+		a.Fatal(err)
+	}
+	return func() (e ended) {
+		a.Helper()
+		if err := a.host.from.Decode(&e); err != nil {
+			a.Fatalf("the host of the programs: %v\n%s", err, &a.host.errors)
+		}
+		return e
+	}
 }
 
 // run runs the program to its end, and returns what it prints.
 func (a agent) run() string {
 	a.Helper()
-	cmd, out := a.start()
-	if err := cmd.Wait(); err != nil {
-		a.Fatalf("%v\n%s", err, out)
+	e := a.start()()
+	if e.Failed {
+		a.Fatal(e.Out)
 	}
-	return strings.TrimSpace(out.String())
+	return strings.TrimSpace(e.Out)
+}
+
+// ended is how a program ended.
+type ended struct {
+	Out    string
+	Failed bool
+}
+
+// host is a process that runs programs of one SDK one after the other.
+type host struct {
+	to     *json.Encoder
+	from   *json.Decoder
+	errors bytes.Buffer
+}
+
+// newHost starts a host, which ends with the test.
+func newHost(t *testing.T, node, dir string) *host {
+	t.Helper()
+	cmd := exec.Command(node, "host.js")
+	cmd.Dir = dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{to: json.NewEncoder(in), from: json.NewDecoder(out)}
+	cmd.Stderr = &h.errors
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // it was killed
+	})
+	return h
 }
 
 // ran returns the arguments with which the tool ran.
@@ -136,8 +214,14 @@ const plain = `{"service":"shop","version":"1.4.2"}`
 // approve approves every request at once.
 func approve(r *fakegateway.Request) { r.Status = "approved" }
 
-func TestSDKs(t *testing.T) {
+func TestClient(t *testing.T) {
 	node, dir := compile(t)
+	t.Run("SDKs", func(t *testing.T) { sdks(t, node, dir) })
+	t.Run("core", func(t *testing.T) { core(t, node, dir) })
+}
+
+// sdks runs the programs of the page.
+func sdks(t *testing.T, node, dir string) {
 	one := fmt.Sprintf("[%q]", asked)
 	list := programs(t)
 	delete(list, "without") // is only compiled
@@ -151,11 +235,12 @@ func TestSDKs(t *testing.T) {
 		if lines > mostLines {
 			t.Errorf("%s: the program has %d lines, more than %d", sdk, lines, mostLines)
 		}
+		host := newHost(t, node, dir)
 		scenario := func(name, calls string, decide func(*fakegateway.Request), test func(t *testing.T, a agent)) {
 			t.Run(sdk+"/"+name, func(t *testing.T) {
 				g := fakegateway.New(t, "../../gateway/openapi.json")
 				g.OnAsk(decide)
-				test(t, agent{t, node, dir, sdk, g, sdk + "-" + strings.ReplaceAll(name, " ", "-"), calls})
+				test(t, agent{t, node, dir, sdk, g, sdk + "-" + strings.ReplaceAll(name, " ", "-"), calls, host})
 			})
 		}
 		// exchange is a call that is decided at once: what the model reads, with what the tool ran, and what was reported.
@@ -198,12 +283,12 @@ func TestSDKs(t *testing.T) {
 		exchange("rejected", one, func(r *fakegateway.Request) { r.Status, r.Reason = "rejected", "not on a Friday" },
 			"heard: The call was rejected by Team Lead, and did not run: not on a Friday", "", "")
 		scenario("failed", `["{\"service\":\"broken\",\"version\":\"1\"}"]`, approve, func(t *testing.T, a agent) {
-			cmd, out := a.start()
-			if err := cmd.Wait(); (err != nil) != (sdk == "langchain") { // its agents end at a tool's error
-				t.Errorf("%v\n%s", err, out)
+			end := a.start()()
+			if end.Failed != (sdk == "langchain") { // its agents end at a tool's error
+				t.Errorf("it failed: %v\n%s", end.Failed, end.Out)
 			}
 			if got := a.gate.Requests()[0].Outcome; got != "failed the service is broken" || a.ran() != `{"service":"broken","version":"1"}` {
-				t.Errorf("the outcome is %q; the tool ran with %q\n%s", got, a.ran(), out)
+				t.Errorf("the outcome is %q; the tool ran with %q\n%s", got, a.ran(), end.Out)
 			}
 		})
 		scenario("refused by the policy", one, nil, func(t *testing.T, a agent) {
@@ -216,18 +301,16 @@ func TestSDKs(t *testing.T) {
 			}
 		})
 		scenario("stopped while people think", one, nil, func(t *testing.T, a agent) {
-			first, _ := a.start()
-			list := a.gate.Await("the call is asked about", func(list []fakegateway.Request) bool { return len(list) == 1 })
-			a.gate.AwaitLog("the agent waits", "GET /v1/requests/"+list[0].ID, 1)
-			if err := first.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = first.Wait()
-			second, out := a.start()
+			var list []fakegateway.Request
+			a.killed(func() {
+				list = a.gate.Await("the call is asked about", func(list []fakegateway.Request) bool { return len(list) == 1 })
+				a.gate.AwaitLog("the agent waits", "GET /v1/requests/"+list[0].ID, 1)
+			})
+			wait := a.start()
 			a.gate.AwaitLog("the agent attaches again", "POST /v1/requests", 2)
 			a.gate.Change(list[0].ID, approve)
-			if err := second.Wait(); err != nil || !strings.Contains(out.String(), "heard: deployed shop 1.4.2") {
-				t.Errorf("%v\n%s", err, out)
+			if end := wait(); end.Failed || !strings.Contains(end.Out, "heard: deployed shop 1.4.2") {
+				t.Error(end.Out)
 			}
 			if n := len(a.gate.Requests()); n != 1 || a.ran() != plain {
 				t.Errorf("%d requests; the tool ran with %q", n, a.ran())
@@ -235,12 +318,9 @@ func TestSDKs(t *testing.T) {
 		})
 		slow := `{"service":"slow","version":"1"}`
 		scenario("stopped while the tool runs", fmt.Sprintf("[%q]", slow), approve, func(t *testing.T, a agent) {
-			first, _ := a.start()
-			a.gate.Await("the approval is claimed", func(list []fakegateway.Request) bool { return len(list) == 1 && list[0].Status == "running" })
-			if err := first.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = first.Wait()
+			a.killed(func() {
+				a.gate.Await("the approval is claimed", func(list []fakegateway.Request) bool { return len(list) == 1 && list[0].Status == "running" })
+			})
 			before := a.ran()
 			if got := a.run(); !strings.Contains(got, "its outcome is not known") || a.ran() != before {
 				t.Errorf("the model reads %s; the tool ran with %q", got, a.ran())
@@ -277,9 +357,8 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
-// TestCore uses the client without an SDK.
-func TestCore(t *testing.T) {
-	node, dir := compile(t)
+// core uses the client without an SDK.
+func core(t *testing.T, node, dir string) {
 	g := fakegateway.New(t, "../../gateway/openapi.json")
 	g.OnAsk(func(r *fakegateway.Request) {
 		r.Status = "approved"

@@ -1,4 +1,6 @@
-package main
+// Package metrics counts what the bot does, and reads from the store what waits, for /metrics of the admin address.
+// docs/metrics.md explains each metric. The package changes nothing.
+package metrics
 
 import (
 	"context"
@@ -24,8 +26,11 @@ import (
 	"countersign/store"
 )
 
-// metrics holds the metrics that /metrics of the admin address serves. docs/metrics.md explains each metric.
-type metrics struct {
+// Metrics holds the metrics that /metrics of the admin address serves. docs/metrics.md explains each metric.
+type Metrics struct {
+	// Exemplar returns the trace of a turn; nil labels: the turn is not traced.
+	Exemplar func(turn string) prometheus.Labels
+
 	policy       func() *approvers.Policy
 	registry     *prometheus.Registry
 	took         *prometheus.HistogramVec
@@ -46,12 +51,12 @@ type metrics struct {
 	tokens       *prometheus.CounterVec
 	wrote        prometheus.Histogram // transactions of the store
 	retained     retained
-	exemplar     func(turn string) prometheus.Labels // nil labels: the turn is not traced
 }
 
-func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
-	m := &metrics{
-		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), exemplar: func(string) prometheus.Labels { return nil },
+// New returns the metrics of a bot with this store. policy returns the policy in force.
+func New(s store.Store, policy func() *approvers.Policy) *Metrics {
+	m := &Metrics{
+		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
 			Buckets: []float64{1, audit.QuickApproval.Seconds(), 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 24 * 3600},
@@ -120,23 +125,24 @@ func newMetrics(s store.Store, policy func() *approvers.Policy) *metrics {
 	return m
 }
 
-// watchBuild adds a metric whose labels say which program this is.
-func (m *metrics) watchBuild(b cli.Build) {
+// WatchBuild adds a metric whose labels say which program this is.
+func (m *Metrics) WatchBuild(b cli.Build) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_build_info", Help: "Always 1. The labels say from which source the program was built.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
 	}, func() float64 { return 1 }))
 }
 
-func (m *metrics) handler() http.Handler {
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
 }
 
-// count counts one event.
-func (m *metrics) count(e workflow.Event) {
-	inc := func(c prometheus.Counter) { c.(prometheus.ExemplarAdder).AddWithExemplar(1, m.exemplar(e.Turn)) }
+// Count counts one event.
+func (m *Metrics) Count(e workflow.Event) {
+	inc := func(c prometheus.Counter) { c.(prometheus.ExemplarAdder).AddWithExemplar(1, m.Exemplar(e.Turn)) }
 	observe := func(h prometheus.Observer, d time.Duration) {
-		h.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), m.exemplar(e.Turn))
+		h.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), m.Exemplar(e.Turn))
 	}
 	tool := m.tool(e.Tool)
 	switch {
@@ -168,7 +174,7 @@ func (m *metrics) count(e workflow.Event) {
 }
 
 // requestEnded counts what the end of a request says about people and the run.
-func (m *metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
+func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
 	r := e.Request
 	switch {
 	case r == nil:
@@ -191,14 +197,14 @@ func (m *metrics) requestEnded(e workflow.Event, tool string, inc func(prometheu
 }
 
 // waited counts how long a request waited for people.
-func (m *metrics) waited(e workflow.Event, state string, observe func(prometheus.Observer, time.Duration)) {
+func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus.Observer, time.Duration)) {
 	if e.Request != nil {
 		observe(m.ended.WithLabelValues(state, e.Request.Plan.Risk.String()), max(0, e.At.Sub(e.Request.CreatedAt)))
 	}
 }
 
-// countModel counts one call of the model.
-func (m *metrics) countModel(c agent.ModelCall) {
+// CountModel counts one call of the model.
+func (m *Metrics) CountModel(c agent.ModelCall) {
 	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
 	if c.Outcome == "answered" {
 		m.modelTook.WithLabelValues(c.Agent).Observe(c.Took.Seconds())
@@ -209,7 +215,7 @@ func (m *metrics) countModel(c agent.ModelCall) {
 
 // tool returns the value of the label tool. A name that is not in the policy becomes "other", which limits the number
 // of values.
-func (m *metrics) tool(name string) string {
+func (m *Metrics) tool(name string) string {
 	if _, known := m.policy().Tool(name, ""); !known {
 		return "other"
 	}
@@ -235,8 +241,8 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 	return float64(len(timers))
 }
 
-// watchSeal adds metrics of the records that are not sealed, and of the heads that have not reached their destination.
-func (m *metrics) watchSeal(s store.Store, sealer *audit.Sealer) {
+// WatchSeal adds metrics of the records that are not sealed, and of the heads that have not reached their destination.
+func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
 	}, func() float64 { return unsealed(s) }))
@@ -271,18 +277,18 @@ func unsealed(s store.Store) float64 {
 	return float64(len(entries))
 }
 
-// countCall counts one call to Slack's Web API.
-func (m *metrics) countCall(c slackapi.Call) {
+// CountCall counts one call to Slack's Web API.
+func (m *Metrics) CountCall(c slackapi.Call) {
 	m.calls.WithLabelValues(c.Method, string(c.Outcome)).Inc()
 }
 
-// countRequest counts one HTTP request.
-func (m *metrics) countRequest(status int) {
+// CountRequest counts one HTTP request.
+func (m *Metrics) CountRequest(status int) {
 	m.httpRequests.WithLabelValues(strconv.Itoa(status)).Inc()
 }
 
-// watchSlack adds metrics of Slack's availability, and of the work that waits for it.
-func (m *metrics) watchSlack(s store.Store, ready func(context.Context) error) {
+// WatchSlack adds metrics of Slack's availability, and of the work that waits for it.
+func (m *Metrics) WatchSlack(s store.Store, ready func(context.Context) error) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_slack_up", Help: "1 while Slack answers and a connection from it is up.",
 	}, func() float64 {
@@ -347,11 +353,18 @@ func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// watchTools adds metrics of the MCP servers and of the tools.
-func (m *metrics) watchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
+// WatchTools adds metrics of the MCP servers and of the tools.
+func (m *Metrics) WatchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
+
+// Policies knows which policy this process uses.
+type Policies interface {
+	Number() uint64           // of the stored change of the policy or the pins that this process uses
+	Usable() bool             // this process can use the policy in force
+	Differs() map[string]bool // for each file: it is not the one in force
+}
 
 // policyMetrics shows which policy this process uses, and whether the process's files are the ones in force.
-type policyMetrics struct{ *policies }
+type policyMetrics struct{ Policies }
 
 var (
 	policyNumber  = prometheus.NewDesc("countersign_policy_change", "The number of the change of the policy or the pins that this process uses. It is the same in all processes, except for a second after a change.", nil, nil)
@@ -374,18 +387,18 @@ func (c policyMetrics) Collect(to chan<- prometheus.Metric) {
 		}
 		return 0
 	}
-	to <- prometheus.MustNewConstMetric(policyNumber, prometheus.GaugeValue, float64(c.number.Load()))
+	to <- prometheus.MustNewConstMetric(policyNumber, prometheus.GaugeValue, float64(c.Number()))
 	to <- prometheus.MustNewConstMetric(policyUsable, prometheus.GaugeValue, is(c.Usable()))
-	for name, f := range map[string]*watchedFile{"policy": &c.policy, "pins": &c.pins} {
-		to <- prometheus.MustNewConstMetric(policyDiffers, prometheus.GaugeValue, is(f.failure.Load() != nil || f.differs.Load() != nil), name)
+	for name, differs := range c.Differs() {
+		to <- prometheus.MustNewConstMetric(policyDiffers, prometheus.GaugeValue, is(differs), name)
 	}
 }
 
-// watchPolicies adds metrics of the policy in force.
-func (m *metrics) watchPolicies(ps *policies) { m.registry.MustRegister(policyMetrics{ps}) }
+// WatchPolicies adds metrics of the policy in force.
+func (m *Metrics) WatchPolicies(ps Policies) { m.registry.MustRegister(policyMetrics{ps}) }
 
-// watchPause adds a metric of the pause.
-func (m *metrics) watchPause(wf *workflow.Workflow) {
+// WatchPause adds a metric of the pause.
+func (m *Metrics) WatchPause(wf *workflow.Workflow) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_paused", Help: "1 while everything is paused: no tool runs and no model is called.",
 	}, func() float64 {
@@ -402,18 +415,18 @@ func (m *metrics) watchPause(wf *workflow.Workflow) {
 	}))
 }
 
-// countCaller counts one answer to another agent.
-func (m *metrics) countCaller(client, operation string, status int) {
+// CountCaller counts one answer to another agent.
+func (m *Metrics) CountCaller(client, operation string, status int) {
 	m.callers.WithLabelValues(client, operation, strconv.Itoa(status)).Inc()
 }
 
-// countWebhook counts one delivery to a client's webhook.
-func (m *metrics) countWebhook(client, outcome string) {
+// CountWebhook counts one delivery to a client's webhook.
+func (m *Metrics) CountWebhook(client, outcome string) {
 	m.webhooks.WithLabelValues(client, outcome).Inc()
 }
 
-// watchGateway adds the metric of the connections that wait for a decision.
-func (m *metrics) watchGateway(waiting func() int) {
+// WatchGateway adds the metric of the connections that wait for a decision.
+func (m *Metrics) WatchGateway(waiting func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_gateway_waiting", Help: "Connections of other agents that wait for a decision.",
 	}, func() float64 { return float64(waiting()) }))
@@ -427,8 +440,8 @@ type feedbackMetrics struct {
 	desc     *prometheus.Desc
 }
 
-// watchFeedback adds the metrics of ratings.
-func (m *metrics) watchFeedback(wf *workflow.Workflow, log *slog.Logger) {
+// WatchFeedback adds the metrics of ratings.
+func (m *Metrics) WatchFeedback(wf *workflow.Workflow, log *slog.Logger) {
 	m.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Ratings of answers by people, the last one of each person: good, or poor.", []string{"agent", "rating"}, nil)})
 }
 
@@ -448,8 +461,8 @@ func (r feedbackMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// watchDisk adds metrics of a full disk, and of a missing store file.
-func (m *metrics) watchDisk(wf *workflow.Workflow) {
+// WatchDisk adds metrics of a full disk, and of a missing store file.
+func (m *Metrics) WatchDisk(wf *workflow.Workflow) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_store_moved", Help: "1 while the store's file is not where it was opened: nothing is decided and nothing runs.",
 	}, func() float64 {
@@ -468,9 +481,9 @@ func (m *metrics) watchDisk(wf *workflow.Workflow) {
 	}))
 }
 
-// watchStall adds a metric of the time for which writes have been blocked.
-func (m *metrics) watchStall(s store.Store) {
-	w, ok := s.(watchable)
+// WatchStall adds a metric of the time for which writes have been blocked.
+func (m *Metrics) WatchStall(s store.Store) {
+	w, ok := s.(interface{ Stalled() time.Duration })
 	if !ok {
 		return
 	}
@@ -479,8 +492,8 @@ func (m *metrics) watchStall(s store.Store) {
 	}, func() float64 { return w.Stalled().Seconds() }))
 }
 
-// watchReplicas adds metrics of the processes that work on the store.
-func (m *metrics) watchReplicas(r store.Replica) {
+// WatchReplicas adds metrics of the processes that work on the store.
+func (m *Metrics) WatchReplicas(r store.Replica) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_replicas", Help: "Processes that work on the store, as this one knows; 1 with a store in a file.",
 	}, func() float64 { return float64(r.Alive()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -488,8 +501,8 @@ func (m *metrics) watchReplicas(r store.Replica) {
 	}, func() float64 { return float64(bits.OnesCount64(uint64(r.Shares()))) }))
 }
 
-// watchDamage adds a metric of the damaged rows.
-func (m *metrics) watchDamage(s store.Store) {
+// WatchDamage adds a metric of the damaged rows.
+func (m *Metrics) WatchDamage(s store.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_store_damaged", Help: "Rows and pages of the store that are known to be damaged and not dealt with.",
 	}, func() float64 {
@@ -518,11 +531,17 @@ func newRetained() retained {
 	}
 }
 
-// count adds the data that one round erased. over means that the round was completed.
-func (r retained) count(done workflow.Retained, over bool) {
-	r.conversations.Add(float64(done.Conversations))
-	r.records.Add(float64(done.Records))
+// CountRetained adds the data that one round of retention erased. over means that the round was completed.
+func (m *Metrics) CountRetained(done workflow.Retained, over bool) {
+	m.retained.conversations.Add(float64(done.Conversations))
+	m.retained.records.Add(float64(done.Records))
 	if over {
-		r.last.SetToCurrentTime()
+		m.retained.last.SetToCurrentTime()
 	}
 }
+
+// CountWrite counts one transaction of the store.
+func (m *Metrics) CountWrite(took time.Duration) { m.wrote.Observe(took.Seconds()) }
+
+// Registry returns the registry with all metrics.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -93,8 +93,8 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(undeliveredMsgs, float64(u.Deferred.Count), "deferred")
 }
 
-// watchWaiting adds metrics of what waits.
-func (m *metrics) watchWaiting(wf *workflow.Workflow, s store.Store, log *slog.Logger) {
+// WatchWaiting adds metrics of what waits.
+func (m *Metrics) WatchWaiting(wf *workflow.Workflow, s store.Store, log *slog.Logger) {
 	m.registry.MustRegister(waitingMetrics{wf, s, log})
 }
 
@@ -126,8 +126,8 @@ func (c sizeMetric) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(storeSize, prometheus.GaugeValue, float64(n))
 }
 
-// watchSize adds a metric of the store's size.
-func (m *metrics) watchSize(s store.Store, log *slog.Logger) {
+// WatchSize adds a metric of the store's size.
+func (m *Metrics) WatchSize(s store.Store, log *slog.Logger) {
 	if of, ok := s.(sized); ok {
 		m.registry.MustRegister(sizeMetric{of, log})
 	}
