@@ -268,6 +268,9 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()
 	for news := false; ; news = true {
+		if news && pool.worker.Flow != nil && !pool.full() {
+			return nil // a timer that is not read yet may be the next one of its lane
+		}
 		due = pool.takeAll(ctx, due)
 		pool.blocked = pool.behind(due)
 		if news && !pool.full() {

@@ -214,8 +214,10 @@ func TestFlows(t *testing.T) {
 		t.Errorf("handled %v", f.handled)
 	}
 	order = slices.DeleteFunc(order, func(ref string) bool { return ref == "a" || ref == "d0" || ref == "e0" })
-	if want := "a0 b0 a1 b1 a2 c0 b2 a3 a4"; !strings.HasPrefix(strings.Join(order, " "), want) {
-		t.Errorf("the lane was handled as %v, want %s", order, want)
+	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // a timer that was alone in its lane is no turn of its flow
+		if at := slices.Index(order, ref); at < 0 || at > most {
+			t.Errorf("the lane was handled as %v; %s comes at the place %d, want %d at most", order, ref, at, most)
+		}
 	}
 	if as := slices.DeleteFunc(order, func(ref string) bool { return ref[0] != 'a' }); as[29] != "a29" || as[15] != "a15" {
 		t.Errorf("the flow was handled as %v", as)
