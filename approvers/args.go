@@ -140,9 +140,69 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash consists of a
-// domain tag, the execution id, the tool, the hash of the tool's definition and the argument bytes. The length of each
-// part precedes the part.
+// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is that
+// of RFC 8785, except for numbers: a number keeps all its digits, because two different order numbers could be equal as
+// float64. A text that is not valid JSON stays as it is, and so does an object with two equal names.
+func CanonicalArgs(raw json.RawMessage) json.RawMessage {
+	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
+	v := jsontext.Value(bytes.Clone(raw))
+	if v.Canonicalize(ints, floats) != nil {
+		return raw
+	}
+	out := make(json.RawMessage, 0, len(v))
+	for len(v) > 0 { // without spaces, so a token that is not a string ends at punctuation
+		n := 1
+		switch c := v[0]; {
+		case c == '"':
+			for ; v[n] != '"'; n++ {
+				if v[n] == '\\' {
+					n++
+				}
+			}
+			n++
+			out = append(out, v[:n]...)
+		case c == '-' || '0' <= c && c <= '9':
+			if n = bytes.IndexAny(v, ",]}"); n < 0 {
+				n = len(v)
+			}
+			out = appendDecimal(out, string(v[:n]))
+		default:
+			out = append(out, c)
+		}
+		v = v[n:]
+	}
+	return out
+}
+
+// appendDecimal appends a number's digits without zeros at their ends, and a power of ten: 1.50 becomes 15e-1.
+func appendDecimal(out []byte, text string) []byte {
+	number, negative := strings.CutPrefix(text, "-")
+	mantissa, power := number, int64(0)
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.ParseInt(number[i+1:], 10, 32); err != nil {
+			return append(out, text...) // StrictArgs refuses the number, or float64 can't tell it from zero
+		}
+		mantissa = number[:i]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return append(out, '0')
+	}
+	if negative {
+		out = append(out, '-')
+	}
+	out = append(out, short...)
+	if power += int64(len(digits) - len(short) - len(fraction)); power != 0 {
+		out = strconv.AppendInt(append(out, 'e'), power, 10)
+	}
+	return out
+}
+
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,
+// the execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

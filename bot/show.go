@@ -426,7 +426,7 @@ func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Con
 
 // toShow sets the priority of the calls that show an outbox message.
 func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
-	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0}
+	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0, Flow: s.Flow()}
 	if s.Message.Kind == store.OutboxStep && !s.Message.Drafted {
 		open := s.Turn.State == approvers.TurnWaiting && s.Turn.Step == s.Message.Step
 		e.WillChange = open && s.Message.TS == ""

@@ -113,10 +113,13 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns the place that identical calls of a client share. A call without a key has its own place. So if a
-// call without a key is repeated, the repetition finds the earlier call, and not a call with a key.
-func placeOf(p CallerCall) string {
-	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
+// placeOf returns the place that identical calls of a client share: their arguments have the same value, in any writing.
+// Calls without a key have places of their own. So a repetition without a key finds the call that it repeats, and not a
+// call with a key.
+func placeOf(p CallerCall) string { return placeFor(p, approvers.CanonicalArgs(p.Args)) }
+
+func placeFor(p CallerCall, args json.RawMessage) string {
+	parts := []string{"call", string(p.Mode), p.Tool, string(args), p.For}
 	if p.Client.ActsFor != "" {
 		parts = append(parts, p.Client.ActsFor)
 	}
@@ -126,17 +129,18 @@ func placeOf(p CallerCall) string {
 	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
 }
 
-// placesOf returns the places of all calls of a client that are identical to a given call.
+// placesOf returns the places at which identical calls of a client may be stored. Older versions of the program stored
+// calls at a place for the exact bytes of their arguments.
 func placesOf(p CallerCall) []string {
-	with, without := p, p
-	with.Key, without.Key = "any", ""
-	return []string{placeOf(with), placeOf(without)}
+	return slices.Compact([]string{placeOf(p), placeFor(p, p.Args)})
 }
 
-// isAt reports whether a conversation is about the identical calls of a place. If a damaged conversation was rebuilt,
-// only the place describes the body of its request.
-func isAt(conv store.Conversation, place string) bool {
-	return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+// isAt reports whether a conversation is about a call or an identical one. If a damaged conversation was rebuilt, the
+// place is all that is known about the body of its request.
+func isAt(conv store.Conversation, p CallerCall) bool {
+	return slices.ContainsFunc(placesOf(p), func(place string) bool {
+		return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+	})
 }
 
 // callOfCaller returns the call of a caller's conversation. If the key belongs to an earlier request, the conversation
@@ -256,11 +260,16 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 // Without a key, the call repeats the client's last identical call, if the result of that call was not delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
-		conv, err := t.ConversationAt(placeOf(p))
-		if err != nil || conv.Caller == nil || !conv.Caller.Delivered.IsZero() {
-			return "", store.IgnoreNotFound(err)
+		for _, place := range placesOf(p) {
+			conv, err := t.ConversationAt(place)
+			if store.IgnoreNotFound(err) != nil {
+				return "", err
+			}
+			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() {
+				return conv.Caller.Request, nil
+			}
 		}
-		return conv.Caller.Request, nil
+		return "", nil
 	}
 	conv, err := t.Conversation(conversationOf(p.Client, p.Key))
 	switch {
@@ -268,7 +277,7 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 		return "", store.IgnoreNotFound(err)
 	case conv.Caller == nil:
 		return "", fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
+	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, p)):
 		return "", &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	}
 	return conv.Caller.Request, nil
@@ -338,9 +347,14 @@ func (t *tx) toolOf(name, hash string) (Tool, bool) {
 // If the client's last request for the identical call was rejected, and the rejection still holds, rejected returns
 // this request.
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
-	for _, place := range placesOf(p) {
+	if client.RejectionHolds == 0 {
+		return "", nil
+	}
+	with, without := p, p
+	with.Key, without.Key = "any", ""
+	for _, place := range slices.Concat(placesOf(with), placesOf(without)) {
 		conv, err := t.ConversationAt(place)
-		if err != nil || conv.Caller == nil || client.RejectionHolds == 0 {
+		if err != nil || conv.Caller == nil {
 			if store.IgnoreNotFound(err) != nil {
 				return "", err
 			}

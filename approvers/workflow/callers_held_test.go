@@ -1,6 +1,8 @@
 package workflow_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +69,69 @@ func TestCallersRepeat(t *testing.T) {
 	h.ok(h.Callers.Delivered(h.ctx(), ci, keyed))
 	if v := h.callerView("ci", keyed); !v.Conversation.Caller.Delivered.IsZero() {
 		t.Error("a request with a key is marked as delivered")
+	}
+}
+
+// A call is identical to another one if its arguments have the same value, however the client writes them. What is
+// stored, shown and run are the bytes of the first call.
+func TestCallersRepeatInOtherWriting(t *testing.T) {
+	h := newCallerHarness(t)
+	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
+	const spec = `issue_refund {"amount": 100, "note": "é"}`
+	first := h.repeats(heldCall(spec), "")
+	writings := []string{`issue_refund {"note":"\u00e9","amount":1e2}`, `issue_refund { "amount" : 100.0, "note" : "é" }`}
+	for _, w := range writings {
+		h.repeats(heldCall(w), first)
+	}
+	h.reject(lead, first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	for i, w := range writings {
+		h.repeats(heldCall(w), first)
+		if id := h.callerAsks(callerCall(fmt.Sprint("k", i), w, executes)); id != first {
+			t.Errorf("with a key, %s became %s, although it was rejected", w, id)
+		}
+	}
+	if v := h.callerView("ci", first); "issue_refund "+v.Call.Args != spec || "issue_refund "+string(v.Execution.Args) != spec {
+		t.Errorf("the call has the arguments %s, its run %s", v.Call.Args, v.Execution.Args)
+	}
+	h.repeats(heldCall(`issue_refund {"amount": 100, "note": "e"}`), "")
+	h.repeats(heldCall(`issue_refund {"amount": 1000, "note": "é"}`), "")
+}
+
+// An older version of the program stored a call at a place for its exact bytes. The call is found there.
+func TestCallersRepeatOfAnOlderStore(t *testing.T) {
+	h := newCallerHarness(t)
+	const spec = `issue_refund {"note": "x", "amount": 100}`
+	older := func(id string, parts ...string) {
+		t.Helper()
+		input := ""
+		for _, p := range parts {
+			input += fmt.Sprintf("%d:%s,", len(p), p)
+		}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			conv, err := tx.Conversation(h.callerView("ci", id).Conversation.ID)
+			if err != nil {
+				return err
+			}
+			conv.Place = "caller/ci/" + hashText([]byte(input))
+			return tx.PutConversation(conv)
+		}))
+	}
+	_, args, _ := strings.Cut(spec, " ")
+	first := h.repeats(heldCall(spec), "")
+	older(first, "call", "execute", "issue_refund", args, "", "without a key", "")
+	h.repeats(heldCall(spec), first)
+	h.reject(lead, first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	h.repeats(heldCall(spec), first)
+	h.clock.pass(ci.RejectionHolds)
+	h.repeats(heldCall(spec), "")
+
+	keyed := h.callerAsks(callerCall("k", spec))
+	older(keyed, "call", "decide", "issue_refund", args, "")
+	h.reject(lead, keyed)
+	if id := h.callerAsks(callerCall("l", spec)); id != keyed {
+		t.Errorf("with another key, the rejected call became %s", id)
 	}
 }
 

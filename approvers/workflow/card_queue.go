@@ -18,7 +18,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	if err != nil {
 		return l, err
 	}
-	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round}
+	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // Turns change with Open only
 	change(&l)
 	turn := l.Admit(t.policy.Caps.Approver)
 	if l.Equal(before) {

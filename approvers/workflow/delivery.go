@@ -95,7 +95,21 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 	})
 }
 
-// If Slack reported the deletion of a message before its delivery was recorded, goneBefore marks the message as lost.
+// Flow returns the flow to which the delivery of an outbox message belongs: see view.Flow. If the message can't be read,
+// its handler finds the cause.
+func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
+	s, err := r.OutboxMessage(timer.Ref)
+	flow := ""
+	if err == nil {
+		flow, err = view.Flow(r, s)
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+		return "", nil
+	}
+	return flow, err
+}
+
+// goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
 func (t outboxTx) goneBefore(channel, ts string) error {
 	gone, err := t.turns.deleted(channel, ts)
 	if err != nil || !gone {

@@ -1,6 +1,7 @@
 package slackapi
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -136,11 +137,30 @@ func (w *window) spacing(p Priority) time.Duration { return minute / time.Durati
 
 // callLimit decides when calls of one kind may be made.
 type callLimit struct {
-	key   string                   // the method, and the channel for posts
-	meter quota                    // nil: the limit is unknown
-	until time.Time                // Slack asked the bot to make no call before this time
-	first time.Time                // until this time a call of PriorityFirst waits in another process
-	turns [priorities][2]time.Time // the last time assigned to a call that was put off, for first tries and for retries
+	key   string             // the method, and the channel for posts
+	meter quota              // nil: the limit is unknown
+	until time.Time          // Slack asked the bot to make no call before this time
+	first time.Time          // until this time a call of PriorityFirst waits in another process
+	turns map[line]time.Time // the last time assigned to a call that was put off
+}
+
+// line is a line of calls that were put off.
+type line struct {
+	priority Priority
+	retry    bool
+	flow     string // for posts in a channel
+}
+
+// maxLines is how many lines a callLimit has before those whose time is over are dropped.
+const maxLines = 100
+
+// line returns the line in which a call would wait.
+func (p *callLimit) line(e CallPriority) line {
+	l := line{priority: e.Priority, retry: e.Retry}
+	if strings.Contains(p.key, " ") {
+		l.flow = e.Flow
+	}
+	return l
 }
 
 // behind is an additional delay for calls of lower priorities, after Slack has asked the bot to wait. Slack may then
@@ -161,24 +181,28 @@ func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	return max(wait, 0)
 }
 
-// queued reports whether earlier calls of the same priority are still waiting for their turns.
+// queued reports whether earlier calls of the same priority and flow are still waiting for their turns.
 func (p *callLimit) queued(now time.Time, e CallPriority) bool {
-	return !e.Retry && p.turns[e.Priority][0].After(now)
+	return !e.Retry && p.turns[p.line(e)].After(now)
 }
 
-// If a call can't be made now, turn gives it a time. This time is later than the times of all calls that were put off
-// before.
+// turn assigns a time to a call that can't be made now. The time is later than the times of all calls of its line that
+// were put off before.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {
 		spacing = p.meter.spacing(e.Priority)
 	}
-	given := &p.turns[e.Priority][0]
-	if e.Retry {
-		given = &p.turns[e.Priority][1]
+	l := p.line(e)
+	given := latest(now.Add(p.wait(now, e)), p.turns[l].Add(spacing))
+	if len(p.turns) >= maxLines {
+		maps.DeleteFunc(p.turns, func(_ line, at time.Time) bool { return at.Add(spacing).Before(now) })
 	}
-	*given = latest(now.Add(p.wait(now, e)), given.Add(spacing))
-	return *given
+	if p.turns == nil {
+		p.turns = map[line]time.Time{}
+	}
+	p.turns[l] = given
+	return given
 }
 
 func (p *callLimit) take(at time.Time) {
@@ -193,7 +217,7 @@ func (p *callLimit) over(now time.Time) bool {
 		return false
 	}
 	for _, given := range p.turns {
-		if given[0].After(now) || given[1].After(now) {
+		if given.After(now) {
 			return false
 		}
 	}

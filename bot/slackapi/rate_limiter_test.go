@@ -102,7 +102,17 @@ func (g *limiterHarness) update(p Priority) error {
 	return err
 }
 
-// insist makes a call as the scheduler does. If the call is put off, insist tries again at the time in the error.
+// insistInFlow posts as the scheduler does, for a flow.
+func (g *limiterHarness) insistInFlow(flow, channel, text string) {
+	g.insist(PriorityNormal, func(ctx context.Context) error {
+		e := priorityOf(ctx)
+		e.Flow = flow
+		_, _, err := g.api.PostMessageContext(WithCallPriority(ctx, e), channel, slack.MsgOptionText(text, false))
+		return err
+	})
+}
+
+// insist makes a call as the scheduler does: a call that is put off is tried again at the time that the error names.
 func (g *limiterHarness) insist(p Priority, call func(context.Context) error) {
 	for again := false; ; again = true {
 		err := call(WithCallPriority(g.Context(), CallPriority{Priority: p, Retry: again}))
@@ -225,6 +235,49 @@ func TestOrderOfPosts(t *testing.T) {
 			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // a post that loses its turn to another one at the same moment comes some turns later
 				t.Errorf("answer %d was posted as number %d", n, i)
 			}
+		}
+	})
+}
+
+// Cards for one channel were put off, because many came at once. A card of another flow does not wait behind them, and
+// a line whose time is over is forgotten.
+func TestFlowsOfPosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		var all sync.WaitGroup
+		post := func(flow string) {
+			all.Go(func() { g.insistInFlow(flow, "C1", flow) })
+			synctest.Wait()
+		}
+		for range 90 {
+			post("flood")
+		}
+		time.Sleep(10500 * time.Millisecond)
+		at := time.Since(g.began)
+		post("mine")
+		all.Wait()
+		posts := g.made(posting)
+		if len(posts) != 91 {
+			t.Fatalf("%d posts", len(posts))
+		}
+		i := slices.IndexFunc(posts, func(c passed) bool { return c.text == "mine" })
+		if waited := posts[i].at - at; waited > 3*time.Second {
+			t.Errorf("the card was posted after %s", waited)
+		}
+		for i := range 3 * maxLines {
+			post(fmt.Sprint("flow ", i))
+			time.Sleep(500 * time.Millisecond)
+		}
+		all.Wait()
+		time.Sleep(time.Minute)
+		for i := range 10 {
+			post(fmt.Sprint("later ", i))
+		}
+		all.Wait()
+		g.gov.mu.Lock()
+		defer g.gov.mu.Unlock()
+		if n := len(g.gov.limitFor(posting + " C1").turns); n > maxLines {
+			t.Errorf("%d lines are kept", n)
 		}
 	})
 }

@@ -157,13 +157,15 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
+	card := show
+	card.Flow = p.workflow.Outbox.Flow // one requester's flood of cards does not delay the cards of others
 	return map[store.TimerKind]jobs.Worker{
 		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
 		store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
-		store.TimerShowFirst:    show,
-		store.TimerShow:         show,
+		store.TimerShowFirst:    card,
+		store.TimerShow:         card,
 		store.TimerShowAnswer:   answer,
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},

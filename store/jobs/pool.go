@@ -25,6 +25,7 @@ type workerPool struct {
 	mu     sync.Mutex
 	refs   map[string]bool
 	lanes  map[string]bool
+	flows  *flows
 	held   map[string]store.Timer // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
 
 	blocked int          // number of due timers that wait in held lanes; a read returns that many more timers, so that other lanes get their turn
@@ -118,7 +119,14 @@ func (p *workerPool) full() bool {
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
+	p.flows.order(due)
+	return slices.DeleteFunc(due, func(t store.Timer) bool {
+		taken := p.take(ctx, t)
+		if taken {
+			p.flows.took(t)
+		}
+		return taken
+	})
 }
 
 // take starts a timer's handler and reports whether it did. The function does not start the handler if the timer or its

@@ -26,6 +26,10 @@ type Worker struct {
 	Handle      Handler
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
+	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
+	// (fair queueing), so a flow with many timers does not delay the others. The timers of one flow keep their order. If
+	// Flow is nil, each lane has one flow.
+	Flow func(r store.Reader, t store.Timer) (string, error)
 	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. Nil means
 	// always true. When the result changes to true, call Wake.
 	Worth func() bool
@@ -150,7 +154,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 // attend handles one kind of timer. After an error that must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
-		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
+		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{}, flows: newFlows(worker.Flow),
 		free: make(chan struct{}, 1), stop: stop,
 	}
 	defer pool.wg.Wait()
@@ -172,8 +176,10 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return nil
 			}
 			var err error
-			due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked)
-			return err
+			if due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked); err != nil {
+				return err
+			}
+			return pool.flows.read(reader, due)
 		})
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
@@ -262,6 +268,9 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()
 	for news := false; ; news = true {
+		if news && pool.worker.Flow != nil && !pool.full() {
+			return nil // a timer that is not read yet may be the next one of its lane
+		}
 		due = pool.takeAll(ctx, due)
 		pool.blocked = pool.behind(due)
 		if news && !pool.full() {
