@@ -98,7 +98,7 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. The function accepts only dates that begin with the year, because
+// date writes a date the way people write it. The function accepts a date only if it begins with the year, because
 // 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
@@ -121,8 +121,8 @@ func readDate(v any) (t time.Time, write string, err error) {
 	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
 }
 
-// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because a card may be read
-// hours after it was made.
+// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because people may read a
+// card hours after the bot made it.
 func between(from, to any) (string, error) {
 	a, _, err := readDate(from)
 	if err != nil {
