@@ -2,8 +2,6 @@ module countersign
 
 go 1.26.0
 
-toolchain go1.26.11
-
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/chromedp/chromedp v0.22.1
