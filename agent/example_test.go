@@ -64,8 +64,7 @@ func ExampleFunc() {
 	fmt.Println(tool.Check(json.RawMessage(`{"order_id": "123", "insured": 49.999, "Speed": "express"}`)))
 	// Output:
 	// <nil>
-	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01;
-	// order_id: must match the pattern ^ORD-[0-9]+$
+	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01; order_id: must match the pattern ^ORD-[0-9]+$
 }
 
 // A tool with a handwritten schema is a Tool with a Run function.
