@@ -69,6 +69,8 @@ type ToolFigures struct {
 	Grants    bool   // the policy in force allows grants for the tool
 	Asked     int    // requests
 	Approved  int
+	Timed     int // approvals of people whose decision time is recorded
+	Quick     int // of these, approvals that came too soon to have read the card
 	Changed   int // requests whose arguments an approver changed
 	Opposed   int // requests that somebody rejected, even if others allowed it
 	Rejected  int // requests that ended as rejected

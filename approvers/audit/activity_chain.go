@@ -96,6 +96,7 @@ type chainReader struct {
 	began   time.Time            // when the stage began
 	asking  time.Time            // since when the stage's roles are asked: before an edit they may have been the same
 	joined  []string             // roles that escalation added to the stage
+	since   map[string]time.Time // when each of these roles was added
 	asked   map[string]time.Time // by Slack user id: when the person was first asked
 	decided map[string]bool      // the people who decided the current stage
 	once    map[string]bool      // the figures in which the call was counted
@@ -248,7 +249,7 @@ func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int,
 	if !slices.Equal(before, c.own(stage)) {
 		c.asking = a.At
 	}
-	c.waits, c.stage, c.began, c.joined, c.decided = true, stage, a.At, nil, map[string]bool{}
+	c.waits, c.stage, c.began, c.joined, c.since, c.decided = true, stage, a.At, nil, map[string]time.Time{}, map[string]bool{}
 	if in {
 		for _, role := range c.waitsFor() {
 			c.f.role(role).Asked++
@@ -267,11 +268,19 @@ func (c *chainReader) own(stage int) []string {
 // waitsFor returns the roles that may decide the current stage.
 func (c *chainReader) waitsFor() []string { return slices.Concat(c.own(c.stage), c.joined) }
 
+// waitsSince returns when the current stage began to wait for a role.
+func (c *chainReader) waitsSince(role string) time.Time {
+	if at, joined := c.since[role]; joined {
+		return at
+	}
+	return c.began
+}
+
 // finish ends the current stage.
 func (c *chainReader) finish(a approvers.AuditRecord, in bool) {
 	if in && c.waits {
 		for _, role := range c.waitsFor() {
-			c.f.role(role).Waited.add(a.At.Sub(c.began))
+			c.f.role(role).Waited.add(a.At.Sub(c.waitsSince(role)))
 		}
 	}
 	c.waits = false
@@ -291,7 +300,7 @@ func (c *chainReader) ask(user string, at time.Time, in bool) {
 // escalated adds the lead to the stage. A repetition only tells everybody again.
 func (c *chainReader) escalated(a approvers.AuditRecord, in bool) {
 	lead := a.Facts["role"]
-	if a.Facts["again"] != "" || lead == "" || slices.Contains(c.waitsFor(), lead) {
+	if !c.waits || a.Facts["again"] != "" || lead == "" || slices.Contains(c.waitsFor(), lead) {
 		return
 	}
 	if in {
@@ -300,7 +309,7 @@ func (c *chainReader) escalated(a approvers.AuditRecord, in bool) {
 		}
 		c.f.role(lead).Asked++
 	}
-	c.joined = append(c.joined, lead)
+	c.joined, c.since[lead] = append(c.joined, lead), a.At
 }
 
 func (c *chainReader) decision(a approvers.AuditRecord, in bool, tool *ToolFigures) {
@@ -309,6 +318,11 @@ func (c *chainReader) decision(a approvers.AuditRecord, in bool, tool *ToolFigur
 		return
 	}
 	c.f.decisions.add(a, c.names[a.Actor])
+	if ms, err := strconv.ParseInt(a.Facts["took"], 10, 64); err == nil && ms > 0 && a.Facts["kind"] == string(approvers.Approve) {
+		if tool.Timed++; IsQuick(approvers.Approve, time.Duration(ms)*time.Millisecond) {
+			tool.Quick++
+		}
+	}
 	switch {
 	case a.Facts["break_glass"] != "":
 		c.f.out.BreakGlass++
@@ -345,7 +359,7 @@ func (c *chainReader) end() {
 	}
 	c.f.tool(c.tool).Open++
 	for _, role := range c.waitsFor() {
-		c.f.role(role).Open.add(c.began)
+		c.f.role(role).Open.add(c.waitsSince(role))
 	}
 	for user, at := range c.asked {
 		if !at.Before(c.asking) && !c.decided[user] {

@@ -136,7 +136,7 @@ func TestActivity(t *testing.T) {
 	got := activityOf(someActivity(), 0, 1000)
 	wantFigures(t, "roles", got.Roles, roleText,
 		"team asked=7 open=1 unanswered=1 escalated=0 ended=6 half=3m0s decided=4 quick=2",
-		"board asked=1 open=0 unanswered=0 escalated=0 ended=1 half=30m0s decided=1 quick=0",
+		"board asked=1 open=0 unanswered=0 escalated=0 ended=1 half=20m0s decided=1 quick=0",
 		"finance asked=1 open=0 unanswered=0 escalated=1 ended=1 half=30m0s decided=0 quick=0",
 		"legal asked=1 open=0 unanswered=0 escalated=1 ended=1 half=30m0s decided=0 quick=0",
 		"(operator) asked=0 open=0 unanswered=0 escalated=0 ended=0 half=0s decided=1 quick=0")
@@ -144,11 +144,11 @@ func TestActivity(t *testing.T) {
 		"T/U1 Teo T/U1 asked=2 open=1 decided=4 quick=2/2", "T/U3 T/U3 asked=0 open=0 decided=1 quick=0/1",
 		"operator:ann operator:ann asked=0 open=0 decided=1 quick=0/0", "U2 U2 asked=2 open=1 decided=0 quick=0/0", "U4 U4 asked=1 open=0 decided=0 quick=0/0")
 	wantFigures(t, "tools", got.Tools, toolText,
-		"refund Risk:high Asked:2 Approved:1 Changed:1 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:1 Observed:0 Automatic:1 Granted:1 Failed:1 Unknown:0",
-		"cancel Risk: Asked:2 Approved:0 Changed:0 Opposed:1 Rejected:1 Expired:1 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:0 Granted:0 Failed:0 Unknown:0",
-		"mail Risk: Asked:2 Approved:2 Changed:0 Opposed:0 Rejected:0 Expired:1 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:0 Granted:0 Failed:0 Unknown:1",
-		"lookup Risk: Asked:0 Approved:0 Changed:0 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:1 Granted:0 Failed:0 Unknown:0",
-		"wipe Risk: Asked:0 Approved:0 Changed:0 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:1 Open:0 Observed:1 Automatic:0 Granted:0 Failed:0 Unknown:0")
+		"refund Risk:high Asked:2 Approved:1 Timed:2 Quick:1 Changed:1 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:1 Observed:0 Automatic:1 Granted:1 Failed:1 Unknown:0",
+		"cancel Risk: Asked:2 Approved:0 Timed:0 Quick:0 Changed:0 Opposed:1 Rejected:1 Expired:1 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:0 Granted:0 Failed:0 Unknown:0",
+		"mail Risk: Asked:2 Approved:2 Timed:1 Quick:1 Changed:0 Opposed:0 Rejected:0 Expired:1 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:0 Granted:0 Failed:0 Unknown:1",
+		"lookup Risk: Asked:0 Approved:0 Timed:0 Quick:0 Changed:0 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:0 Observed:0 Automatic:1 Granted:0 Failed:0 Unknown:0",
+		"wipe Risk: Asked:0 Approved:0 Timed:0 Quick:0 Changed:0 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:1 Open:0 Observed:1 Automatic:0 Granted:0 Failed:0 Unknown:0")
 	wantFigures(t, "rules", got.Rules, func(r RuleFigures) string {
 		return fmt.Sprintf("%s %d %s: %d of %d", r.Tool, r.Number, r.When, r.Matched, r.Calls)
 	}, "refund 1 args.amount > 500: 2 of 3", "refund 2 args.amount > 9000: 0 of 3", "never_called 1 true: 0 of 0")
