@@ -65,9 +65,10 @@ type Config struct {
 	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft shows people the output of a model step while it is generated. If nil, people see only the complete answer.
+	// Draft shows people the output of a model step while the model writes it. If nil, people see only the complete
+	// answer.
 	Draft func(turn string, step int) Draft
-	// Progress shows people the progress of a run. If nil, people see only that the run is in progress.
+	// Progress shows people the progress of a run. If it is nil, people see only that the run is in progress.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
@@ -168,7 +169,7 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that are still running after their deadline. Wait is called at shutdown. The tools' results are
+// Wait waits for tools that still run after their deadline. Wait is called at shutdown. The tools' results are
 // discarded. If the tools don't return before ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})

@@ -28,9 +28,9 @@ const (
 // asked now.
 var ErrForm = errors.New("nobody was asked")
 
-// ask returns the function with which a running tool asks a question of the person who requested the call. The run's
-// timer pauses while the form waits, because the person has a separate time limit. When the run ends, for any reason,
-// the form ends too.
+// ask returns the function with which a running tool asks the requester of the call a question. The run's timer pauses
+// while the form waits, because the person has a separate time limit. When the run ends, for any reason, the form ends
+// too.
 func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
@@ -65,7 +65,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 	}
 }
 
-// whyEnded returns the reason why a run no longer waits, as a part of a sentence for people.
+// whyEnded returns the reason for which a run no longer waits, as a part of a sentence for people.
 func whyEnded(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, workflow.ErrPaused):
@@ -128,7 +128,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkFlat returns an error that names the first field that a single form can't show.
+// checkFlat returns an error that names the first field that does not fit into a single form.
 func checkFlat(schema json.RawMessage) error {
 	var s struct {
 		Properties map[string]struct {

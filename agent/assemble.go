@@ -38,7 +38,7 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are a complete JSON object. If the arguments are complete, any further
+// whole reports whether the arguments so far are a complete JSON object. If the arguments are complete, each further
 // piece would make them invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
@@ -61,7 +61,7 @@ func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
 	}
 }
 
-// write appends s up to a limit, and reports whether a part of s did not fit.
+// write appends s up to a limit. It reports whether a part of s did not fit.
 func write(to *strings.Builder, s string, limit int) (cut bool) {
 	if room := limit - to.Len(); len(s) > room {
 		s, cut = strings.ToValidUTF8(s[:max(0, room)], ""), true
@@ -72,8 +72,8 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 
 // addCall adds one piece of a call. By the API's rules, each piece has the index of its call, and the first piece also
 // has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
-// piece, or invent a new id for each piece. If the call of a piece is ambiguous, addCall chooses a call that the piece
-// makes invalid. addCall never chooses a call that the piece would complete wrongly.
+// piece, or invent a new id for each piece. If a piece may belong to several calls, addCall chooses a call that the
+// piece makes invalid. addCall never chooses a call that the piece would wrongly complete.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {

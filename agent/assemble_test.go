@@ -20,7 +20,7 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// Calls may be split into any valid pieces. The pieces are assembled byte for byte as the model wrote them.
+// Calls may be split into any valid pieces. The pieces are assembled to exactly the bytes that the model wrote.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []workflow.ModelCall
@@ -86,7 +86,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// For any data from an endpoint, nothing crashes, the limits hold, and every accepted call was sent by the model.
+// For any data from an endpoint, the agent does not crash, the limits hold, and the model has sent every accepted call.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

@@ -79,8 +79,8 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio", "video" or "application/pdf" for a media type of that kind. For any other media
-// type, the function returns "".
+// For a media type, family returns "image", "audio", "video" or "application/pdf". For any other media type, the
+// function returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
@@ -93,7 +93,7 @@ func family(kind string) string {
 }
 
 // isSound reports whether a declared and a detected media type can belong to the same recording. The detected type is
-// the type of the container, which often differs from the declared type.
+// the container's type, which often differs from the declared type.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
@@ -101,14 +101,14 @@ func isSound(said, is string) bool {
 // maxFileName is how many characters of a file's name are kept.
 const maxFileName = 100
 
-// endings are extensions for files whose names have none, by media type.
+// endings are extensions by media type, for files whose names have no extension.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName has all
-// extensions, so that no extension is hidden.
+// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName keeps all
+// extensions, so no extension is hidden.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -26,8 +26,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next returns the delay after a failure, or false if the call must not be repeated. failures is the number of earlier
-// failures in the turn.
+// next returns the delay after a failure. If the call must not be repeated, it returns false. failures is the number of
+// earlier failures in the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
 		return 0, false
@@ -36,8 +36,8 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// The delay varies by a fifth between turns, so that conversations whose calls failed together don't retry
-	// together. The delay is never shorter than the server asked for.
+	// The delay varies by a fifth between turns. So conversations whose calls failed together do not retry together.
+	// The delay is never shorter than the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }

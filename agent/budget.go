@@ -21,8 +21,8 @@ type modelRequest struct {
 }
 
 // compose builds a request within a token budget. The function keeps the newest turns that fit completely, without a
-// gap. The current turn is always kept. If the current turn alone is too long, its tool results are shortened, oldest
-// first, and each of them is marked as shortened.
+// gap. The current turn is always kept. If the current turn alone is too long, its tool results are shortened and
+// marked, the oldest result first.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)

@@ -13,7 +13,7 @@ type askArgs struct {
 }
 
 // BuiltIns returns the tools that come with the agent. Built-in tools are registered like all other tools, and change
-// nothing outside the conversation.
+// nothing outside of the conversation.
 func BuiltIns() []Tool {
 	return []Tool{
 		describe[askArgs](Tool{

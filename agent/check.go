@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems limits the number of faults in an error. Further faults are reported after these are fixed.
+// maxProblems limits the number of faults in an error. More faults are reported after these faults are fixed.
 const maxProblems = 8
 
 // problem is one fault in a call's arguments: its path, and how to fix it.
@@ -69,8 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers that no tool could hold. The validator computes with exact numbers, so a number like
-// 1e999999 would take minutes or longer.
+// checkNumbers refuses numbers that no tool could hold. The validator uses exact numbers, so a number like 1e999999
+// would take minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:

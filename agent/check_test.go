@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":{"type":"number"}}`, `{"a":{"q":1},"b":1}`, ""},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"t":{"items":[{"type":"string"},{"type":"object"}],"additionalItems":false}}}`,
 			`{"t":["a",{"x":1}]}`, "t[1].x: is not known; no fields are allowed here"},
-		// An object without a schema must have no members, because their values would not be checked.
+		// An object without a schema must have no members, because nothing would check their values.
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":{"x":1}}`, "a.x: is not known; no fields are allowed here"},
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":[{"x":1}]}`, "a[0].x: is not known; no fields are allowed here"},
 	} {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Decimal keeps a number exactly as it was written: 1.10 stays 1.10. A Decimal is meant for amounts of money. In JSON,
-// it is a number. The zero Decimal is 0.
+// Decimal keeps a number exactly as it was written: 1.10 remains 1.10. A Decimal is meant for amounts of money. In
+// JSON, it is a number. The zero Decimal is 0.
 type Decimal struct{ text string }
 
 // ParseDecimal reads a number as JSON writes it, of at most 64 characters and within float64's range.

@@ -28,7 +28,8 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes a number into any numeric Go type. The function refuses a number that the type can't hold exactly.
+// exactly decodes a number into any numeric Go type. If the type can't hold a number exactly, the function refuses the
+// number.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {

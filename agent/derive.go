@@ -136,7 +136,7 @@ func contains(types []reflect.Type, t reflect.Type) bool { return slices.Contain
 
 var fieldName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// structShape describes a struct's fields in order, including those of embedded structs.
+// structShape describes a struct's fields in order, including the fields of embedded structs.
 func structShape(t reflect.Type, path string, within []reflect.Type) (shape, error) {
 	s := shape{kind: "object", closed: true}
 	folded := map[string]string{}

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape describes the JSON that is decoded into a type. A shape has only the parts of JSON Schema that Go types and
+// shape describes the JSON that is decoded into a type. A shape has only those parts of JSON Schema that Go types and
 // tags can express.
 type shape struct {
 	kind     string // JSON type; "": any
@@ -41,7 +41,7 @@ var bounds = map[string][2]string{
 	"object": {"minProperties", "maxProperties"},
 }
 
-// append writes the schema. The order of keywords is fixed, because these bytes are part of the tool's hash.
+// append writes the schema. The order of keywords is fixed, because the tool's hash covers these bytes.
 func (s shape) append(b []byte) []byte {
 	b = append(b, '{')
 	if s.kind == "" {

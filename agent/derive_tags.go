@@ -21,7 +21,7 @@ type tags struct {
 }
 
 // known are the tags that this package reads. foreign lists tags of other packages that look like limits. Such tags
-// have no effect here, so they are refused.
+// have no effect here, so the function refuses them.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{
@@ -64,7 +64,7 @@ func readTag(f reflect.StructField) (tags, error) {
 	return t, nil
 }
 
-// splitTags parses a struct tag as package reflect does, and reports whether it could read all of it.
+// splitTags parses a struct tag as package reflect does. It reports whether it could read the whole tag.
 func splitTags(tag string) (map[string]string, bool) {
 	all := map[string]string{}
 	for tag = strings.TrimLeft(tag, " "); tag != ""; tag = strings.TrimLeft(tag, " ") {
@@ -130,8 +130,8 @@ func (t tags) kind(s *shape) error {
 
 var errNotOfThis = errors.New("a field of this type has no such limit")
 
-// setLimit applies one tag: to s if the tag describes the field itself, or to each if the tag describes the field's
-// items.
+// setLimit applies one tag. If the tag describes the field itself, it applies the tag to s. If the tag describes the
+// field's items, it applies the tag to each.
 func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop // one case for each tag
 	switch key {
 	case "doc":
@@ -176,8 +176,8 @@ func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop //
 	return err
 }
 
-// formats are the formats that calls are checked against. Other formats are refused, because they would not be checked.
-// A password is masked like a secret.
+// formats are the formats that calls are checked against. The function refuses other formats, because nothing would
+// check them. A password is masked like a secret.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "password", "time", "uri", "uri-reference", "uuid",
 }

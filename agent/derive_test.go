@@ -184,7 +184,7 @@ func TestTypedArgumentsAreStrict(t *testing.T) {
 	}
 }
 
-// TestTypedArgumentsArrive checks that the function gets the arguments exactly as they were written, digit by digit.
+// TestTypedArgumentsArrive checks that the function gets the arguments exactly as written, with all digits.
 func TestTypedArgumentsArrive(t *testing.T) {
 	var got everyArgs
 	tool := Func("x", "Does it.", approvers.ReadOnly, func(_ context.Context, _ Invocation, args everyArgs) (string, error) {
@@ -347,7 +347,7 @@ func TestTagsThatCantBeRead(t *testing.T) {
 	}
 }
 
-// unwritable is a result that can't be encoded as JSON after the tool has acted.
+// unwritable is a result that can't be encoded as JSON. The tool has already acted.
 type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }

@@ -11,5 +11,5 @@
 //     whose text the model received.
 //   - A tool runs the stored bytes, with the execution's id as its idempotency key. The result of a run is recorded
 //     even during shutdown. If a run has no result, its outcome is recorded as unknown, never as a failure.
-//   - No work waits in memory only. Each handler may be interrupted at any point; its timer row starts it again.
+//   - No work waits in memory only. Each handler may be interrupted at any point. Its timer row then starts it again.
 package agent

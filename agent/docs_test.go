@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocsShowTheExample checks that every Go program in docs/tools.md is a part of the example that is run.
+// TestDocsShowTheExample checks that every Go program in docs/tools.md is a part of the tested example.
 func TestDocsShowTheExample(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is the tool's data: the tracking numbers of the sent orders, by the execution's id.
+// shipping is the tool's data. It maps an execution's id to the tracking number of the sent order.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {
@@ -51,7 +51,7 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// A Go function becomes a tool: the schema of its arguments is derived from a struct, and arguments that don't fit are
+// A Go function becomes a tool. The schema of its arguments comes from a struct, and arguments that don't fit are
 // refused before anybody is asked.
 func ExampleFunc() {
 	var tools agent.Registry
@@ -64,7 +64,8 @@ func ExampleFunc() {
 	fmt.Println(tool.Check(json.RawMessage(`{"order_id": "123", "insured": 49.999, "Speed": "express"}`)))
 	// Output:
 	// <nil>
-	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01; order_id: must match the pattern ^ORD-[0-9]+$
+	// Speed: is not known; the fields are after, insured, order_id, speed; insured: must be a multiple of 0.01;
+	// order_id: must match the pattern ^ORD-[0-9]+$
 }
 
 // A tool with a handwritten schema is a Tool with a Run function.

@@ -122,8 +122,8 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases in error messages about a history that is too long. The phrases are needed for endpoints that
-// send no error code for this case.
+// longPhrases are phrases in error messages about a history that is too long. The phrases are needed for endpoints
+// without an error code for this case.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
@@ -144,7 +144,7 @@ func isTooLong(status int, code, text string) bool {
 	return false
 }
 
-// retryAfter returns the delay that the server asks for. The header gives the delay in seconds, or as a date by the
+// retryAfter returns the delay that the server asks for. The header gives the delay in seconds, or as a date of the
 // server's clock.
 func retryAfter(n notes, now time.Time) time.Duration {
 	if n.retryAfter == "" {

@@ -105,7 +105,7 @@ func testTools(run func(context.Context, Invocation) (string, error)) *Registry 
 	return r
 }
 
-// registry holds tools that do nothing.
+// registry holds tools without an effect.
 var registry = testTools(nothing)
 
 func strictConfig(s *scriptedmodel.Server) Model {
@@ -162,7 +162,8 @@ func (d *fakeWorkflow) Stop(_ context.Context, _ string, _ int, problem string, 
 	return nil
 }
 
-// Claim works as in the workflow: an execution is claimed once, or up to five times if its tool is repeatable.
+// Claim works as in the workflow: an execution is claimed once. If its tool is repeatable, it is claimed up to five
+// times.
 func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool, error) {
 	e, err := d.execution.Start("proc", time.Now())
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {

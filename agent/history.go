@@ -26,7 +26,7 @@ type author struct {
 }
 
 // Placeholders in the history. Placeholders are needed for two reasons. The API accepts no empty messages. Some servers
-// refuse a user message right after a tool's result, or a call without a result.
+// refuse a user message directly after a tool's result, or a call without a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"
@@ -34,8 +34,8 @@ const (
 	noResult  = `{"status":"unknown","reason":"no result was recorded"}`
 )
 
-// parts builds the turns of a brief, oldest first. A turn has the messages of people and the steps of the model. Each
-// step has its calls, followed by exactly one result for each call. Messages that wait for a later turn are left out.
+// parts builds the turns of a brief, oldest first. A turn has the messages of people and the steps of the model. After
+// the calls of a step comes exactly one result for each call. Messages that wait for a later turn are left out.
 func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}
@@ -96,7 +96,7 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	p.messages = append(append(p.messages, said), results...)
 }
 
-// close makes sure that an ended turn ends with a message of the agent.
+// close ensures that an ended turn ends with a message of the agent.
 func (p *part) close(current string) {
 	if p.turn == current || len(p.messages) == 0 {
 		return
@@ -159,7 +159,7 @@ func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) 
 }
 
 // spoken returns the messages of the parts. If several people have written, each of their messages starts with the
-// writer's name.
+// author's name.
 func spoken(kept []part, names map[approvers.PersonID]string) []openai.ChatCompletionMessage {
 	var out []openai.ChatCompletionMessage
 	for _, p := range kept {

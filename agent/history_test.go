@@ -70,8 +70,7 @@ func drawBrief(t *rapid.T) workflow.Brief {
 }
 
 // For any conversation and any budget, a strict endpoint accepts the history. The history has the complete current
-// turn. The history has each earlier turn completely or not at all. The history names every person whose messages it
-// has.
+// turn. The history has each earlier turn completely or not at all. The history names every author of its messages.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +107,7 @@ func TestEveryHistoryIsValid(t *testing.T) {
 	})
 }
 
-// checkPairs checks that each call is directly followed by exactly one result, and that no id is used twice.
+// checkPairs checks that exactly one result follows each call directly, and that no id is used twice.
 func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	used := map[string]bool{}
 	for i := 0; i < len(messages); i++ {
@@ -133,7 +132,7 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	}
 }
 
-// checkText checks that only tool results were shortened, and that shortened results say so.
+// checkText checks that only tool results were shortened, and that each shortened result has a note.
 func checkText(t *rapid.T, kept []part, q modelRequest) {
 	var whole []openai.ChatCompletionMessage
 	for _, p := range kept {

@@ -22,8 +22,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is one process with the real workflow, a real store and a scripted model, without Slack. If the process is
-// stopped and started again, only the store stays.
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. If the process stops
+// and starts again, only the store remains.
 type harness struct {
 	t      *testing.T
 	path   string
@@ -81,7 +81,7 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a harness. Before the tools count a run, they call act, if it is not nil.
+// newHarness creates a harness. If act is not nil, the tools call it before they count a run.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
@@ -225,7 +225,7 @@ func call(name, args string) scriptedmodel.Call {
 }
 
 // One step asks for an automatic call, a call that needs approval, and an invalid call. The automatic call runs
-// immediately. The model continues when all three calls have results, after somebody has approved the second call.
+// immediately. When somebody has approved the second call, all three calls have results, and the model continues.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil,
@@ -266,8 +266,7 @@ func TestAStepWithMixedCalls(t *testing.T) {
 	})
 }
 
-// The process stops in the middle of a model call. The next process calls the model again, and nothing is lost or
-// repeated.
+// The process stops in the middle of a model call. The next process calls the model again. No work is lost or repeated.
 func TestStoppedWhileThinking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -321,7 +320,7 @@ func TestAModelThatIsDown(t *testing.T) {
 	})
 }
 
-// The process stops while tools run that don't return in time. The next process runs the repeatable tools again, with
+// The process stops while tools run that don't return in time. The next process runs the repeatable tools again with
 // the same key, and asks people about the other tool. None of these runs counts as failed.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -367,7 +366,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	})
 }
 
-// If a tool with effects does not answer in time, people are asked immediately, by the same process.
+// If a tool with effects does not answer in time, the same process immediately asks people.
 func TestAToolThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		act := func(ctx context.Context, tool string) error {
@@ -392,8 +391,8 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A model that never stops calling tools is asked for a text after the last step. Messages that come meanwhile wait,
-// and begin the next turn.
+// If a model never stops calling tools, it is asked for a text after the last step. Messages that come in this time
+// wait, and begin the next turn.
 func TestTooManySteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("look_up", `{"n":1}`)}}

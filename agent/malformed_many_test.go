@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A call with badArguments must be refused. Such a call must never run, neither in part nor repaired.
+// A call with badArguments must be refused. Such a call must never run, not in part and not repaired.
 var badArguments = map[string]string{
 	"cut": good[:12], "cut in a string": `{"amount":5,"order_id":"A`, "cut in a number": `{"order_id":"A","amount":50`, "cut at the end": good[:len(good)-1],
 	"nothing": "", "space": " ", "null": "null", "a list": "[" + good + "]", "a text": `"{}"`, "twice": good + good, "a tail": good + "}", "a fence": "```json\n" + good + "\n```",
@@ -32,7 +32,7 @@ var inPieces = map[string]func(string) []string{
 	"letters": func(s string) []string { return strings.Split(s, "") },
 }
 
-// TestMalformedCombinations tries each kind of bad arguments with each way to send them and each finish reason. The bad
+// TestMalformedCombinations tries all combinations of bad arguments, ways to send them, and finish reasons. The bad
 // call is alone, or beside a good call.
 func TestMalformedCombinations(t *testing.T) {
 	strict := strictModel()

@@ -18,9 +18,9 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed is an answer that real servers send, or an even worse answer. runs lists the calls that may run, exactly as
-// the model wrote them. fails means that the whole answer is discarded, and failed is the reason. text is the text for
-// people.
+// malformed is an answer that real servers send, or an even worse answer. runs lists the calls that may run, with
+// exactly the bytes that the model wrote. fails means that the whole answer is discarded, and failed is the reason.
+// text is the text for people.
 type malformed struct {
 	name   string
 	body   string
@@ -223,7 +223,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// For every answer, the agent does not crash, repairs nothing, and makes a valid history.
+// For every answer, the agent does not crash, repairs nothing, and keeps a valid history.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -271,7 +271,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose handles calls as the workflow does, and lists the calls that would run.
+// propose handles calls as the workflow does. It lists the calls that would run.
 func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {

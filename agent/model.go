@@ -69,8 +69,8 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// ask calls the model once and reads the whole answer; write receives its text as it arrives. When ctx ends, ask
-// returns ctx's error. Every other failure is a *failure.
+// ask calls the model once and reads the whole answer. write receives the answer's text as it arrives. When ctx ends,
+// ask returns ctx's error. Every other failure is a *failure.
 func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
@@ -103,7 +103,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
-		// With this API, some models accept tools only if reasoning is switched off.
+		// With this API, some models accept tools only with reasoning switched off.
 		r.ReasoningEffort = openai.ReasoningEffortNone
 		stream, err = c.api.CreateChatCompletionStream(ctx, r)
 	}

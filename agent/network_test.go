@@ -11,7 +11,7 @@ import (
 )
 
 // TestOverTheNetwork repeats some malformed answers over real connections, because net/http reports a server's errors
-// in its own ways.
+// in its own way.
 func TestOverTheNetwork(t *testing.T) {
 	reply := scriptedmodel.Reply{Content: "I look.", Calls: []scriptedmodel.Call{
 		{ID: "c1", Name: "issue_refund", Arguments: good}, {ID: "c2", Name: "set_price", Arguments: `{"price":1}`},
@@ -58,8 +58,7 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
-// If no server listens at the address, the call fails with an error after which another try is useful. Ping reports the
-// error.
+// If no server listens at the address, the call fails with an error that allows another try. Ping reports the error.
 func TestNobodyListens(t *testing.T) {
 	web := httptest.NewServer(nil)
 	web.Close()

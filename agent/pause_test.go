@@ -14,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// A pause ends a tool's context immediately, without the grace period that a tool has when the process stops. If the
-// tool still gives an answer, the answer is recorded. If the tool can't tell whether it acted, a repeatable tool is run
-// again when the pause ends; for any other tool the outcome is unknown.
+// A pause immediately ends a tool's context. When the process stops, a tool has a grace period instead. If the tool
+// still gives an answer, the answer is recorded. If the tool can't tell whether it acted, a repeatable tool runs again
+// after the pause. For any other tool, the outcome is unknown.
 func TestPausing(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -54,7 +54,7 @@ func TestPausing(t *testing.T) {
 	}
 }
 
-// A pause that comes during the grace period when the process stops also ends the tool's context.
+// A pause during the grace period of a stopping process also ends the tool's context.
 func TestPausingWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(ctx context.Context, _ Invocation) (string, error) {
@@ -87,7 +87,7 @@ func TestPausingBetweenTries(t *testing.T) {
 	})
 }
 
-// A pause ends a model call, and no part of the answer is kept.
+// A pause ends a model call, and the agent keeps no part of the answer.
 func TestPausingAModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("hello")}

@@ -40,8 +40,8 @@ func (a *Agent) RenewKey(key string) {
 	a.ping.at = time.Time{} // the next Ping tries the new key
 }
 
-// Ping checks that the model's endpoint responds and accepts the key. Ping requests the list of models, which is free,
-// and caches the result for Config.PingEvery. If an endpoint has no such list, it counts as reachable.
+// Ping checks that the model's endpoint responds and accepts the key. Ping requests the list of models, which is free.
+// It caches the result for Config.PingEvery. If an endpoint has no such list, it counts as reachable.
 func (a *Agent) Ping(ctx context.Context) error {
 	a.ping.mu.Lock()
 	defer a.ping.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// newPreviewAgent returns an agent whose workflow wants a preview from a companion; look is the companion's function.
+// newPreviewAgent returns an agent whose workflow wants a preview from a companion. look is the companion's function.
 func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry
@@ -57,7 +57,7 @@ func TestPreviewCalls(t *testing.T) {
 	}
 }
 
-// TestPreviewItself checks that a tool's own preview function is called, and that the tool's Run is not called.
+// TestPreviewItself checks that the agent calls the tool's own preview function, and not the tool's Run.
 func TestPreviewItself(t *testing.T) {
 	a, d := newPreviewAgent(t, nothing)
 	ran := false
@@ -85,8 +85,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks every way in which a preview can fail. The workflow gets the reason in time and in one
-// sentence, and the process survives.
+// TestPreviewFails checks every way in which a preview can fail. The workflow gets the reason in time, as one sentence,
+// and the process survives.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string

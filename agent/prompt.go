@@ -66,8 +66,8 @@ func circumstances(b workflow.Brief, now time.Time, speakers []string) string {
 // maxPersonName limits a person's name in the prompt, in characters.
 const maxPersonName = 60
 
-// plainName returns a name without the characters that could make it look like another part of the prompt: line ends,
-// control and formatting characters, and colons.
+// plainName returns a name without characters that could imitate another part of the prompt: line ends, control and
+// formatting characters, and colons.
 func plainName(name string) string {
 	var out []rune
 	for _, r := range name {
@@ -84,7 +84,7 @@ func plainName(name string) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// nameOf returns an author's name for the model, or the id if there is no name.
+// nameOf returns an author's name for the model. If there is no name, it returns the id.
 func nameOf(id approvers.PersonID, name string) string {
 	if n := plainName(name); n != "" {
 		return n

@@ -44,7 +44,7 @@ func readResult() Tool {
 		})
 }
 
-// passageAt returns the part of a result that begins at an offset. If the offset is within a character, the part begins
+// passageAt returns the part of a result that begins at an offset. If the offset is inside a character, the part begins
 // with this character.
 func passageAt(whole string, from, most int) passage {
 	if most <= 0 || most > maxRead {

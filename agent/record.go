@@ -13,9 +13,9 @@ import (
 // recordPauses are the delays between attempts to record a run.
 var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// record records the outcome of a run, even during shutdown. If an outcome can't be recorded, it is kept in memory, and
-// recording is retried when the timer fires again. While the disk is full or the store's file is missing, record keeps
-// trying. As long as this process runs, a finished run is never treated as lost.
+// record records the outcome of a run, even during shutdown. If an outcome can't be recorded, the agent keeps it in
+// memory, and tries again when the timer fires again. While the disk is full or the store's file is missing, record
+// keeps trying. While this process runs, a finished run never counts as lost.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
@@ -50,7 +50,7 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	return fmt.Errorf("record %s: %w", execution, err)
 }
 
-// takeUnrecorded returns, and removes from memory, a run that ended in this process and is not recorded yet.
+// takeUnrecorded returns a run that ended in this process and is not recorded yet. It removes the run from memory.
 func (a *Agent) takeUnrecorded(execution string) (finished, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
-// A tool with a Definition comes from an external source, which can change it at any time. The tool can be called only
-// while the source's definition equals the pinned one byte for byte; see [Registry.Pin]. Otherwise the tool is listed
-// as blocked, with the reason.
+// A tool with a Definition comes from an external source, and the source can change the tool at any time. The tool can
+// be called only while the source's definition equals the pinned definition byte for byte; see [Registry.Pin].
+// Otherwise the tool is listed as blocked, with the reason.
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered
@@ -137,7 +137,7 @@ func (r *Registry) find(name string) (registered, bool) {
 	return t, ok
 }
 
-// sorted lists the tools in the order of their names, so that the model always receives the same list.
+// sorted lists the tools in the order of their names, so the model always receives the same list.
 func (r *Registry) sorted() []registered {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -153,8 +153,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named returns the tool's name for a name that the model used. If the name is unknown, named returns it unchanged; the
-// call is then refused later.
+// named returns the tool's name for a name that the model used. If the name is unknown, named returns it unchanged. The
+// call is refused later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

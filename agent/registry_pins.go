@@ -114,7 +114,7 @@ func (r *Registry) leave(name string) {
 	}
 }
 
-// join adds a source's tools to the registry, each compared with its pin.
+// join adds a source's tools to the registry. It compares each tool with its pin.
 func (r *Registry) join(name string) []error {
 	var errs []error
 	r.leave(name)

@@ -23,7 +23,7 @@ func offered(name, version string) Tool {
 	}
 }
 
-// stands lists the tools of a registry: name, state, and why a tool is blocked.
+// stands lists the tools of a registry: the name, the state, and the reason if the tool is blocked.
 func stands(r *Registry) string {
 	var out []string
 	all, _ := r.Status()
@@ -177,7 +177,7 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 }
 
 // If a tool is known only from the lock file, its run waits for the source. The run never uses another definition than
-// the pinned one.
+// the pinned definition.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)
@@ -262,7 +262,7 @@ func TestRegistryRaces(t *testing.T) {
 	}
 }
 
-// A blocked tool is not offered to the model, unless the policy counts it as an unknown tool.
+// The model does not get a blocked tool, unless the policy counts the tool as unknown.
 func TestBlockedToolsAreNotOffered(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -284,8 +284,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// A tool that drifted between the claim and the run is not run. If an earlier try may have acted, the outcome is not
-// that nothing was done.
+// If a tool drifts between the claim and the run, it does not run. If an earlier try may have acted, the outcome must
+// not say that nothing was done.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int

@@ -37,8 +37,8 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes so far. While the number stays the same, earlier reads of the registry are up
-// to date.
+// Version returns the number of changes so far. While the number is the same, earlier reads of the registry are up to
+// date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -55,7 +55,7 @@ func (r *Registry) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// announce counts a change and notifies those who wait for one.
+// announce counts a change, and notifies everybody who waits for a change.
 func (r *Registry) announce() {
 	r.version++
 	r.print = ""
@@ -70,7 +70,7 @@ func (r *Registry) announce() {
 }
 
 // Fingerprint identifies all facts about the tools that decide whether a call may run: the tools, their definitions,
-// and which of them are blocked. The fingerprint is the same after a restart with the same tools.
+// and which are blocked. The fingerprint is the same after a restart with the same tools.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ func (r reply) spent(q modelRequest) int {
 	return n
 }
 
-// cutFinishes lists the finish reasons with which servers say that the answer was cut off. Some of them are not
+// cutFinishes lists the finish reasons with which servers say that the answer was cut off. Some finish reasons are not
 // standard.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,

@@ -38,12 +38,12 @@ const patience = 10 * time.Second
 // Run is the handler of store.TimerRun. Run uses up the permission for one run, calls the tool with the stored bytes,
 // and records the result.
 //
-// A run with an unknown outcome is not recorded as a failure, because the model could then ask for it again. An
-// idempotent tool is claimed again and retried with the same key, as often as the workflow allows. For every other
-// tool, people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it
-// in the same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends.
-// For any other tool with an unknown outcome, people are asked. If a person stops the turn, its runs are interrupted in
-// the same way, but no run is retried. A run of a read-only tool then counts as failed. The outcome of any other run is
+// A run with an unknown outcome is not recorded as a failure, because the model could then make the call again. An
+// idempotent tool is claimed again and retried with the same key, up to the workflow's limit. For every other tool,
+// people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
+// same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends. For any
+// other tool with an unknown outcome, the bot asks people. If a person stops the turn, its runs are interrupted in the
+// same way, but no run is retried. A run of a read-only tool then counts as failed. The outcome of any other run is
 // unknown, unless the tool reports an outcome.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
@@ -147,7 +147,7 @@ func notRun(e approvers.Execution, why string) finished {
 	return finished{unrun: true, result: why}
 }
 
-// sentence returns an error as the model and people read it.
+// sentence returns an error in the form for the model and for people.
 func sentence(err error, timeout time.Duration) string {
 	switch {
 	case errors.Is(err, errTimeUp):
@@ -159,7 +159,7 @@ func sentence(err error, timeout time.Duration) string {
 }
 
 // call calls the tool's function, waits for it, and returns its result. When ctx ends, the tool has the grace period
-// before its own context ends; a pause ends it immediately.
+// before its own context ends. A pause ends the tool's context immediately.
 func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []workflow.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -217,7 +217,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended returns why a tool failed: the reason for the end of its context, or else the tool's own error.
+// ended returns the reason for which a tool failed: the reason for the end of its context, or else the tool's own
+// error.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// Even if an endpoint quotes the key in a bad answer, no error of the client contains the key in the form in which it
-// is logged or stored.
+// Even if an endpoint quotes the key in a bad answer, the client's errors never contain the key in a log or in the
+// store.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0

@@ -91,8 +91,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 			}
 			return q, r, err
 		}
-		// Each further try gets six tenths of the refused size. So after five tries, less than a tenth of the size is
-		// left.
+		// Each new try gets six tenths of the refused size. So after five tries, less than a tenth of the size remains.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {

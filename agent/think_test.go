@@ -77,8 +77,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more request, without tools, after its last step. After that the turn stops,
-// with a sentence that says so.
+// A model that always calls tools gets one more request, without tools, after its last step. After that request the
+// turn stops, with a sentence that gives the reason.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -262,7 +262,7 @@ func TestSlowStreams(t *testing.T) {
 	}
 }
 
-// If a server neither ends its stream nor closes it, the client does not wait once the answer is complete.
+// If a server does not end or close its stream, the client does not wait after the answer is complete.
 func TestAfterTheFinishReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -367,7 +367,7 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestSpread checks that conversations that failed together are tried again at different times, and that each pause
+// TestSpread checks conversations that failed together: they are tried again at different times, and each pause
 // deviates by at most a fifth.
 func TestSpread(t *testing.T) {
 	r := Retry{}.withDefaults()

@@ -15,16 +15,16 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Tool is a function that the model can call; [Func] makes one from a Go function. The policy, not the tool, sets its
-// risk and its approvers.
+// Tool is a function that the model can call; [Func] makes one from a Go function. The policy sets the tool's risk and
+// its approvers. The tool does not.
 type Tool struct {
 	// Name identifies the tool in the policy and for the model. A name has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
 	// Schema is the JSON Schema (2020-12 unless it declares another draft) of the arguments, which are an object.
-	// References must stay within the schema. Arguments that it does not name are refused unless additionalProperties
-	// is true or a schema.
+	// References must stay within the schema. Arguments that Schema does not name are refused, unless
+	// additionalProperties is true or a schema.
 	Schema json.RawMessage
 	// Effect says whether a second run of a call would take effect again. Effect determines how a run is handled after
 	// a crash.
@@ -46,7 +46,7 @@ type Tool struct {
 	// Preview describes the effect of a call in one sentence, before anybody decides. Preview must not change anything.
 	// If Preview is nil, only the policy's preview is used, if there is one.
 	Preview func(ctx context.Context, in Invocation) (string, error)
-	// Definition is the definition from the tool's source, byte for byte; the pinned hash is computed from it. If nil,
+	// Definition is the definition from the tool's source, byte for byte. The pinned hash is computed from it. If nil,
 	// the fields above are the whole definition.
 	Definition json.RawMessage
 	// Claims are the source's unverified claims about the tool. People see them as claims of the source. Claims never
@@ -69,9 +69,9 @@ type Invocation struct {
 	// Conversation and Turn identify the origin of the call. Request is the approval request. If the call has no
 	// approval request, Request is empty.
 	Conversation, Turn, Request string
-	// Asker is the last person who wrote before the model asked for the call.
+	// Asker is the last person who wrote before the model made the call.
 	Asker approvers.PersonID
-	// About returns Slack's profile of the asker as JSON: name, title, time zone, local time, language.
+	// About returns Slack's profile of Asker as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
 	// Result returns the full result of an earlier run of the same conversation, by its execution id.
 	Result func(ctx context.Context, run string) (string, error)
@@ -82,7 +82,7 @@ type Invocation struct {
 	// name, type and size.
 	Attach func(File) error
 	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
-	// run may ask up to five times. An error means that nobody was asked; it wraps [ErrForm].
+	// run may ask up to five times. An error means that nobody was asked. It wraps [ErrForm].
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 
@@ -155,7 +155,7 @@ const (
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// check returns what is wrong with the tool's plain fields, or "".
+// check returns the fault of the tool's plain fields, or "".
 func (t Tool) check() string {
 	switch {
 	case !toolName.MatchString(t.Name):

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/tracing"
 )
 
-// told is what the endpoint says about an answer, for traces.
+// told has the endpoint's statements about an answer, for traces.
 type told struct {
 	id, model, finish string
 	in, out           int // tokens; zero: not reported
@@ -28,7 +28,7 @@ var causeNames = map[cause]string{
 	causeLong: "context_length", causeSteps: "steps",
 }
 
-// askModel makes one model call, within a span, and counts it.
+// askModel makes one model call within a span, and counts the call.
 func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q modelRequest, r openai.ChatCompletionRequest, write func(string)) (reply, error) {
 	ctx, span := tracing.Start(ctx, tracing.SpanChat+" "+name, tracing.Client, a.model.endpoint...)
 	span.Set(
@@ -81,8 +81,8 @@ func endpointOf(address string) []tracing.Attr {
 	return []tracing.Attr{tracing.String(tracing.ServerAddress, u.Hostname()), tracing.Int(tracing.ServerPort, port)}
 }
 
-// tracedMessage is one message in the form of OpenTelemetry's conventions. Tool calls have no arguments there, because some
-// arguments are masked for all but their approvers.
+// tracedMessage is one message in the form of OpenTelemetry's conventions. The span has no arguments of tool calls,
+// because some arguments are masked for everybody except the approvers.
 type tracedMessage struct {
 	Role   string       `json:"role"`
 	Parts  []tracedPart `json:"parts"`

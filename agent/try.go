@@ -18,7 +18,7 @@ type Trial struct {
 	Tokens int  // input and output tokens; zero: not reported
 }
 
-// tryTool is the one tool that a trial offers.
+// tryTool is the only tool of a trial.
 const tryTool = "answer"
 
 // Try sends a model one small question. The expected answer is a tool call, as in a step of an agent. The error of Try

@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// unknownProperties finds names that the schema does not describe. JSON Schema admits such names by default. Here they
-// are refused, because nothing checks their values and an approver would overlook them. There are two exceptions. A
+// unknownProperties finds names that the schema does not describe. JSON Schema admits such names by default. The bot
+// refuses them, because nothing checks their values, and an approver would overlook them. There are two exceptions. A
 // schema may set additionalProperties (or unevaluatedProperties) to true or to a schema. The schema true allows
 // anything.
 func (s schema) unknownProperties(v any) []problem {
@@ -134,8 +134,8 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 }
 
 // applicable lists the schemas that apply to a value, through references and combinations. If a schema has several
-// alternatives, only those apply that the value fits. If the value fits no alternative, all of them apply here, and the
-// validator reports the mismatch.
+// alternatives, only the alternatives that fit the value apply. If no alternative fits, all alternatives apply here,
+// and the validator reports the mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)

@@ -66,7 +66,7 @@ func wireArgs(args string) string {
 	return string(quoted)
 }
 
-// cutText shortens a text to about n bytes without splitting a character, and adds a note that says so.
+// cutText shortens a text to about n bytes. It splits no character, and adds a note about the cut.
 func cutText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) <= n {

@@ -6,7 +6,7 @@ import (
 )
 
 // Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
-// reminders, but not the person's authority. The stand-in decides in their own name, by one of their own roles.
+// reminders, but not the person's authority. The stand-in decides in their own name, under one of their own roles.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -18,7 +18,7 @@ type Absence struct {
 	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the stand-in could decide when the absence was set
 }
 
-// Cover describes which calls of an absent person's role the stand-in can decide by a role of their own.
+// Cover describes which calls of an absent person's role the stand-in can decide under their own role.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
@@ -58,7 +58,7 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 }
 
 // cover returns which of the role's calls a stand-in can decide. The stand-in can decide a tool's calls if one of the
-// stand-in's roles lists the tool and has at least the same ceiling.
+// stand-in's roles lists the tool and has a sufficient ceiling.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {

@@ -32,7 +32,7 @@ func (a Agent) answersIn(at ChannelRef) bool {
 	})
 }
 
-// MayAsk returns why a person may not ask the agent, or nil.
+// MayAsk returns the reason why a person may not ask the agent, or nil.
 func (a Agent) MayAsk(who Identity) *Denied {
 	code := who.trouble()
 	if code == DeniedGuest && a.AllowGuests {

@@ -13,15 +13,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxArgs is the largest accepted argument text, in bytes. A call with more gets an error result, because nobody could
-// read it on a card.
+// MaxArgs is the largest accepted argument text, in bytes. A call with more bytes gets an error result, because nobody
+// could read it on a card.
 const MaxArgs = 64 << 10
 
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
 var ErrArgs = errors.New("arguments refused")
 
-// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, with
-// two names that are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
+// StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, if
+// two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
 // numbers that float64 can't hold exactly, because conditions compute in float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
@@ -48,7 +48,7 @@ func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	return object, nil
 }
 
-// maxDepth limits the nesting of arguments, because people can't read deeply nested ones.
+// maxDepth limits the nesting of arguments, because people can't read deeply nested arguments.
 const maxDepth = 32
 
 func readValue(dec *jsontext.Decoder, exact bool, depth int) (any, error) {
@@ -129,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares numbers as
-// they are written, because two different order numbers could be equal as float64.
+// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares the written
+// forms of numbers, because two different order numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
@@ -138,6 +138,67 @@ func EqualArgs(a, b json.RawMessage) bool {
 		return bytes.Equal(a, b)
 	}
 	return bytes.Equal(x, y)
+}
+
+// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is that
+// of RFC 8785, except for numbers: a number keeps all its digits, because two different order numbers could be equal as
+// float64. A text that is not valid JSON stays as it is, and so does an object with two equal names.
+func CanonicalArgs(raw json.RawMessage) json.RawMessage {
+	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
+	v := jsontext.Value(bytes.Clone(raw))
+	if v.Canonicalize(ints, floats) != nil {
+		return raw
+	}
+	out := make(json.RawMessage, 0, len(v))
+	for len(v) > 0 { // without spaces, so a token that is not a string ends at punctuation
+		n := 1
+		switch c := v[0]; {
+		case c == '"':
+			for ; v[n] != '"'; n++ {
+				if v[n] == '\\' {
+					n++
+				}
+			}
+			n++
+			out = append(out, v[:n]...)
+		case c == '-' || '0' <= c && c <= '9':
+			if n = bytes.IndexAny(v, ",]}"); n < 0 {
+				n = len(v)
+			}
+			out = appendDecimal(out, string(v[:n]))
+		default:
+			out = append(out, c)
+		}
+		v = v[n:]
+	}
+	return out
+}
+
+// appendDecimal appends a number's digits without zeros at their ends, and a power of ten: 1.50 becomes 15e-1.
+func appendDecimal(out []byte, text string) []byte {
+	number, negative := strings.CutPrefix(text, "-")
+	mantissa, power := number, int64(0)
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.ParseInt(number[i+1:], 10, 32); err != nil {
+			return append(out, text...) // StrictArgs refuses the number, or float64 can't tell it from zero
+		}
+		mantissa = number[:i]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	short := strings.TrimRight(digits, "0")
+	if short == "" {
+		return append(out, '0')
+	}
+	if negative {
+		out = append(out, '-')
+	}
+	out = append(out, short...)
+	if power += int64(len(digits) - len(short) - len(fraction)); power != 0 {
+		out = strconv.AppendInt(append(out, 'e'), power, 10)
+	}
+	return out
 }
 
 // Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -93,8 +94,8 @@ func TestStrictArgs(t *testing.T) {
 	}
 }
 
-// TestStrictArgsFoldsLikeUnicode tries every character that case folding maps to another. A decoder that ignores case
-// in names, such as encoding/json, could confuse the two characters.
+// TestStrictArgsFoldsLikeUnicode tries every character that case folding maps to another. A decoder that ignores the
+// case of names, such as encoding/json, could confuse the two characters.
 func TestStrictArgsFoldsLikeUnicode(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -135,6 +136,34 @@ func TestEqualArgs(t *testing.T) {
 	}
 }
 
+// Texts with the same value have the same form. Texts with different values have different forms.
+func TestCanonicalArgs(t *testing.T) {
+	tests := []struct{ args, want string }{
+		{"{ \"b\" : [ 1, {\"d\":true,\"c\":null} ],\n\t\"a\" : \"x y\" }", `{"a":"x y","b":[1,{"c":null,"d":true}]}`},
+		{`{"a":"é/\u00e9\/\u0041\"\\","A":""}`, `{"A":"","a":"é/é/A\"\\"}`},
+		{`{"a":[1,1.0,1e0,10E-1,0.1e+1,1.000e00]}`, `{"a":[1,1,1,1,1,1]}`},
+		{`{"a":[100,1e2,1E+02,100.00,-100,-1e2]}`, `{"a":[1e2,1e2,1e2,1e2,-1e2,-1e2]}`},
+		{`{"a":[1.5,15e-1,0.0150e2,10.05]}`, `{"a":[15e-1,15e-1,15e-1,1005e-2]}`},
+		{`{"a":[0,-0,0.0,0e9,-0.0E-5]}`, `{"a":[0,0,0,0,0]}`},
+		{`{"a":9007199254740993,"b":9007199254740992.0}`, `{"a":9007199254740993,"b":9007199254740992}`},
+		{`{"a":[0.1,0.1000000000000000055]}`, `{"a":[1e-1,1000000000000000055e-19]}`},
+		{`{"a":[1e-400,1e400,1e-99999999999]}`, `{"a":[1e-400,1e400,1e-99999999999]}`},
+		{`{"a":"1.0","b":" 1e0, [-1]"}`, `{"a":"1.0","b":" 1e0, [-1]"}`},
+		{`[]`, `[]`}, {` {} `, `{}`}, {`1.0`, `1`}, {`""`, `""`},
+		{`{"a": 1, "a": 1}`, `{"a": 1, "a": 1}`}, {`{"a": 1.0`, `{"a": 1.0`}, {``, ``}, {`{} {}`, `{} {}`}, {"{\"a\": \"\xff\"}", "{\"a\": \"\xff\"}"},
+	}
+	for _, tt := range tests {
+		raw := json.RawMessage(tt.args)
+		before := bytes.Clone(raw)
+		if got := approvers.CanonicalArgs(raw); string(got) != tt.want {
+			t.Errorf("CanonicalArgs(%s) = %s, want %s", tt.args, got, tt.want)
+		}
+		if !bytes.Equal(raw, before) {
+			t.Errorf("the form was written over the bytes: %s", raw)
+		}
+	}
+}
+
 // FuzzStrictArgs compares StrictArgs with encoding/json: accepted input must be one valid object with the same meaning.
 func FuzzStrictArgs(f *testing.F) {
 	for _, s := range []string{
@@ -163,6 +192,13 @@ func FuzzStrictArgs(f *testing.F) {
 		}
 		if !approvers.EqualArgs(raw, raw) {
 			t.Fatal("not equal to itself")
+		}
+		form := approvers.CanonicalArgs(raw)
+		if same, err := approvers.StrictArgs(form, false); len(form) <= approvers.MaxArgs && (err != nil || !reflect.DeepEqual(same, got)) {
+			t.Fatalf("the canonical form %s is %v (%v), want %v", form, same, err, got)
+		}
+		if again := approvers.CanonicalArgs(form); !bytes.Equal(again, form) {
+			t.Fatalf("the canonical form of %s is %s", form, again)
 		}
 		if _, err := approvers.StrictArgs(raw, false); exact && err != nil {
 			t.Fatalf("accepted with exact, but refused without it: %v", err)

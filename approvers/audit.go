@@ -19,7 +19,7 @@ import (
 // AuditKind is the kind of an audit record.
 type AuditKind string
 
-// The kinds of audit record. docs/audit.md says who writes each of them, and when.
+// The kinds of audit record. For each kind, docs/audit.md says who writes it, and when.
 const (
 	AuditProposed      AuditKind = "proposed"
 	AuditShown         AuditKind = "shown"
@@ -66,12 +66,12 @@ var AuditKinds = []AuditKind{
 	AuditPruned, AuditDamaged, AuditRestored, AuditMessageEdited, AuditElicited, AuditReplied, AuditAttached,
 }
 
-// InstallationChain is the chain for events that concern no single request: pauses, policies, retention, restores.
+// InstallationChain is the chain for events of the whole installation: pauses, policies, retention, restores.
 const InstallationChain = "installation"
 
 // AuditRecord is one entry of the hash-chained history. Chain is usually a request's id, or an execution's id if no
 // approval was needed. Absences, grants and the installation also have chains. With separate chains, writers of
-// different requests don't wait for each other.
+// different requests do not wait for each other.
 type AuditRecord struct {
 	Chain       string            `json:"chain"`
 	Seq         uint64            `json:"seq"` // from 1, without gaps
@@ -85,7 +85,7 @@ type AuditRecord struct {
 }
 
 // AuditPayload holds the data that a record's PayloadHash commits to: arguments, reasons, renderings. AuditPayload is
-// stored beside the record, so that it can be erased without breaking the chain. The salt prevents guessing the payload
+// stored beside the record, so it can be erased without a break in the chain. The salt prevents guessing the payload
 // from its hash.
 type AuditPayload struct {
 	Chain string `json:"chain"`
@@ -106,8 +106,8 @@ func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	return a
 }
 
-// storable returns the facts in the form in which every backend returns them: no empty map, and no bytes that JSON
-// would replace.
+// storable returns the facts in the form in which every backend returns them. This form has no empty map, and no bytes
+// that JSON would replace.
 func storable(facts map[string]string) map[string]string {
 	valid := len(facts) > 0
 	for name, value := range facts {
@@ -174,8 +174,8 @@ func SumOf(b []byte) Sum { return sha256.Sum256(b) }
 // ErrDamaged means that bytes can't be parsed as an audit record or payload.
 var ErrDamaged = errors.New("these are not the bytes of an audit record")
 
-// Bytes returns the input of the record's hash: every field but Hash. Backends store these bytes unchanged, so that
-// verification reads exactly the stored data, without converting it.
+// Bytes returns the input of the record's hash: every field but Hash. Backends store these bytes unchanged. So
+// verification reads exactly the stored data, and converts nothing.
 func (a AuditRecord) Bytes() []byte {
 	var room [1024]byte
 	facts := appendFacts(room[:0], a.Facts)
@@ -229,7 +229,7 @@ func ParseAuditPayload(chain string, seq uint64, b []byte) (AuditPayload, error)
 	return AuditPayload{Chain: chain, Seq: seq, Salt: []byte(salt), Body: []byte(body)}, nil
 }
 
-// appendPart appends a part, preceded by its length, so that different lists of parts never give the same bytes.
+// appendPart appends the length of a part and the part. So different lists of parts never give the same bytes.
 func appendPart[T ~string | ~[]byte](b []byte, part T) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
 	return append(b, part...)
@@ -278,8 +278,8 @@ func bigEndian(s string) (n uint64) {
 	return n
 }
 
-// appendFacts writes facts as encoding/json does, sorted by name. This format must stay, because existing hashes cover
-// it.
+// appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because existing hashes
+// cover it.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -313,7 +313,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Nearly all facts have no JSON escapes; they are split at their quotation marks.
+// parseFacts parses facts. Nearly all facts have no JSON escapes. These facts are split at their quotation marks.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)
@@ -400,7 +400,7 @@ func ranges(of []uint64) string {
 	return b.String()
 }
 
-// readRanges reads what ranges has written. Every number must be below a limit.
+// readRanges reads the text that ranges wrote. Every number must be below a limit.
 func readRanges(text string, limit uint64) (seqs []uint64, err error) {
 	if text == "" {
 		return nil, nil
@@ -452,8 +452,8 @@ type AuditRow struct {
 // NoLeaf is the leaf of a lost record that the journal does not name.
 const NoLeaf = math.MaxUint64
 
-// Lost reports whether the row keeps the place of a record that could not be read when the store was salvaged. Sum is
-// then taken from the journal or from the record after it; it is zero if neither has it.
+// Lost reports whether the row stands for a record that could not be read when the store was salvaged. Sum then comes
+// from the journal or from the next record. If neither has the hash, Sum is zero.
 func (x AuditRow) Lost() bool { return x.Record != nil && len(x.Record) == 0 && !x.Damaged }
 
 // HistoryLoss lists the records and payloads of a chain that were lost. HistoryLoss is stored as the facts of an
@@ -464,7 +464,7 @@ type HistoryLoss struct {
 	Payloads []uint64 // the sequence numbers of records whose payload was lost
 }
 
-// Facts returns the chain and what it lacks, as ranges.
+// Facts returns the chain and the ranges of its missing records.
 func (g HistoryLoss) Facts() map[string]string {
 	facts := map[string]string{"bucket": "audit", "key": g.Chain, factChain: g.Chain, "why": "it could not be read when the store was salvaged"}
 	if len(g.Records) > 0 {
@@ -479,7 +479,7 @@ func (g HistoryLoss) Facts() map[string]string {
 // mostInLoss limits the sequence numbers that a loss can name.
 const mostInLoss = 1 << 22
 
-// HistoryLossOf parses an AuditDamaged record; a record about anything else gives the zero value.
+// HistoryLossOf parses an AuditDamaged record. For a record about anything else, it returns the zero value.
 func HistoryLossOf(a AuditRecord) (l HistoryLoss, err error) {
 	if l.Chain = a.Facts[factChain]; l.Chain == "" {
 		return l, nil
@@ -502,16 +502,16 @@ type JournalEntry struct {
 	Sum   Sum // the record's hash, the only input of the leaf's hash
 }
 
-// Checked describes a valid row; the verification of the whole store uses it.
+// Checked describes a valid row, for the verification of the whole store.
 type Checked struct {
 	Kind    AuditKind
 	Missing bool // the record's payload is no longer stored
 	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
-// Check verifies a row's hash, position, payload and link to the row before it, prev. If there is no row before it,
-// prev is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link; the caller
-// compares it with the journal's hash of prev.
+// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row, prev
+// is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link. The caller
+// compares the link with the journal's hash of prev.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

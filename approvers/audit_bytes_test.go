@@ -30,8 +30,7 @@ func TestHashesStayWhatTheyWere(t *testing.T) {
 	}
 }
 
-// drawText draws texts with everything that the JSON encoding, or the splitting of bytes into parts, could handle
-// wrongly.
+// drawText draws texts that could cause errors in the JSON encoding, or in the splitting of bytes into parts.
 func drawText(t *rapid.T, label string) string {
 	return rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\"\\,:{}<>&\x00\x7f\u2028é n"))), rapid.SampledFrom([]string{"", "tool", "null"})).Draw(t, label)
 }
@@ -83,8 +82,8 @@ func contains(b, part []byte) bool {
 	return false
 }
 
-// Parsing any bytes either fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and
-// the record's own bytes can be parsed again.
+// Parsing any bytes fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and the
+// record's own bytes can be parsed again.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())
@@ -145,8 +144,7 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// Check accepts valid rows. Check rejects every row that was changed or moved, or that does not follow the row before
-// it.
+// Check accepts valid rows. Check rejects every row that was changed, was moved, or does not follow the previous row.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

@@ -102,8 +102,8 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 }
 
-// TestVerifyChainKnowsItsLimits documents two manipulations that a chain alone can't detect: its end was cut off, or
-// the whole chain was created again. Signed heads that are kept elsewhere detect both.
+// TestVerifyChainKnowsItsLimits documents two manipulations that a chain alone can't detect: somebody cut off its end,
+// or created the whole chain again. Signed heads outside of the store detect both manipulations.
 func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	if err := approvers.VerifyChain(chain("req_1", 6)[:3]); err != nil {
 		t.Errorf("want no finding for a chain whose end was cut off; got %v", err)

@@ -26,9 +26,9 @@ type Client struct {
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
 	Hold           time.Duration // how long a call over MCP is held before it is answered without a decision
 
-	// ActsFor is the Slack user for whom the client acts, as the token of its request proves. If the client acts for no
-	// user, ActsFor is empty. Until is the time at which the token expires. If the token never expires, Until is zero.
-	// The policy does not set these two fields.
+	// ActsFor is the Slack user whom the client represents. The token of the client's request proves this. If the
+	// client acts for no user, ActsFor is empty. Until is the time at which the token expires. If the token never
+	// expires, Until is zero. The policy does not set these two fields.
 	ActsFor string
 	Until   time.Time
 }
@@ -55,9 +55,9 @@ func (c Client) Same(o Client) bool {
 	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
 }
 
-// Owns reports whether a request of the client belongs to the person for whom the client acts now. If the client
-// provably asked for one person, the request belongs to this person only, and not to another person or to the client
-// itself.
+// Owns reports whether a request of the client belongs to the person whom the client represents now. If a token proved
+// that the client asked for a person, the request belongs to this person only. It does not belong to another person or
+// to the client itself.
 func (c Client) Owns(asked Caller) bool {
 	if c.ActsFor == "" {
 		return !asked.Proven
@@ -65,7 +65,7 @@ func (c Client) Owns(asked Caller) bool {
 	return asked.Proven && asked.For.User() == c.ActsFor
 }
 
-// Webhook is the address that a client's notifications about changed requests are sent to.
+// Webhook is the address for notifications to a client about its changed requests.
 type Webhook struct {
 	URL     string
 	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
@@ -90,8 +90,8 @@ func (p *Policy) Client(name string) (Client, bool) {
 	return p.Clients[i], true
 }
 
-// ClientOf finds the client that has a token. Only the hashes are compared, so the duration of the search reveals
-// nothing about the tokens.
+// ClientOf finds the client that has a token. The function compares only the hashes, so the duration of the search
+// reveals nothing about the tokens.
 func (p *Policy) ClientOf(token string) (Client, bool) {
 	sum := sha256.Sum256([]byte(token))
 	hash := hex.EncodeToString(sum[:])
@@ -102,7 +102,7 @@ func (p *Policy) ClientOf(token string) (Client, bool) {
 	return p.Clients[i], true
 }
 
-// MayUse reports whether the client may ask for calls of a tool. Built-in tools are about a conversation in Slack, so
+// MayUse reports whether the client may ask for calls of a tool. Built-in tools belong to a conversation in Slack, so
 // no client may ask for their calls.
 func (c Client) MayUse(p *Policy, tool string) bool {
 	a, ok := p.Agent(c.Agent)
@@ -119,7 +119,7 @@ const (
 	DecideMode  CallerMode = "decide"  // the caller
 )
 
-// Caller is the client that asked for a call, with the data that the client had at that time.
+// Caller is the client that asked for a call, with the client's data at that time.
 type Caller struct {
 	Name   string     `json:"name"`
 	Title  string     `json:"title"`
@@ -152,10 +152,10 @@ func (c *Caller) Identity() Identity { return Identity{ID: CallerID(c.Name), Nam
 // Decides reports whether the caller itself runs the tool.
 func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
 
-// Begins reports whether an approved call begins only once the caller claims the call or asks for its result.
+// Begins reports whether an approved call begins only when the caller claims the call or asks for its result.
 func (c *Caller) Begins() bool { return c.Decides() || c != nil && c.Starts }
 
-// Scope identifies the calls of a caller for one person. It is used in places where other calls are identified by their
+// Scope identifies the calls of a caller for one person. It is used where other calls are identified by their
 // conversation.
 func (c *Caller) Scope() string {
 	if c.For == "" {
@@ -167,8 +167,8 @@ func (c *Caller) Scope() string {
 // IsCallerScope reports whether s identifies the calls of a caller, and not a conversation.
 func IsCallerScope(s string) bool { return strings.HasPrefix(s, callerPrefix) }
 
-// Requesters returns the requesters of a call: the caller, the caller's owner, and the person for whom the caller
-// provably acts.
+// Requesters returns the requesters of a call: the caller, the caller's owner, and the person whom the caller provably
+// represents.
 func (c *Caller) Requesters() []PersonID {
 	out := []PersonID{CallerID(c.Name), c.Owner}
 	if c.Proven && !slices.Contains(out, c.For) {
@@ -177,7 +177,7 @@ func (c *Caller) Requesters() []PersonID {
 	return out
 }
 
-// claimed returns the person for whom the caller claims to act, without proof. Such a person may not decide the
+// claimed returns the person whom the caller claims to represent, without proof. The claimed person may not decide the
 // request, and gets no rights from the claim.
 func (c *Caller) claimed() []PersonID {
 	if c == nil || c.For == "" || c.Proven {
@@ -194,7 +194,7 @@ func bars(r Request, who Identity) bool {
 	})
 }
 
-// UndeclaredHash returns the hash that stands for the definition of a tool that only its caller knows.
+// UndeclaredHash returns a hash in place of the definition of a tool that only its caller knows.
 func UndeclaredHash(tool string) string {
 	return SumOf(appendPart(appendPart(nil, "countersign/undeclared-tool/v1"), tool)).String()
 }

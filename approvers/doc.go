@@ -1,9 +1,8 @@
-// Package approvers is the domain of Countersign: the risk of a tool call, the people who must allow it, and the effect
-// of a decision, an edit, a withdrawal or silence.
+// Package approvers is the domain of Countersign. It defines the risk of a tool call, the people who must allow it, and
+// the effect of a decision, an edit, a withdrawal or a missing answer.
 //
 // The package is pure. The functions of the package take values and a time, and return values and events (see Event for
-// the kinds). The package reads no clock, does no I/O and starts no goroutine, so every rule can be tested with a table
-// of cases.
+// the kinds). The package reads no clock, does no I/O and starts no goroutine. So a table of cases can test every rule.
 //
 // The package guarantees:
 //

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Elicitation is a question from a tool during its run, for the person who asked the agent: a form to fill in, or an
+// Elicitation is a question from a running tool to the person who asked the agent. It is a form to fill in, or an
 // address to visit. An elicitation grants nothing, and can be answered only once. See docs/states.md.
 type Elicitation struct {
 	ID           string           `json:"id"` // random
@@ -61,7 +61,7 @@ func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation
 	return q, nil
 }
 
-// Cancel ends an open elicitation whose run no longer waits for it.
+// Cancel ends an open elicitation if its run no longer waits for the answer.
 func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	if q.State == ElicitationOpen {
 		q.State, q.Why, q.ClosedAt = ElicitationCancelled, why, now

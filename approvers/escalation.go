@@ -20,7 +20,7 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 }
 
 // begin starts the clocks of the current stage. Leads and stand-ins who were added to the stage are removed. If a
-// colleague handed this stage on to people, they stay invited. was is the request before the transition.
+// colleague handed this stage on to people, these people stay invited. was is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -31,7 +31,7 @@ func (r Request) begin(in DecisionContext, why StageReason, was Request) (Reques
 	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times returns the tool's policy, in which the current stage's own times replace the tool's.
+// times returns the tool's policy. The current stage's own times replace the tool's times in it.
 func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
@@ -63,8 +63,8 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 	return at
 }
 
-// armEscalation sets the time of the next escalation. At that time, the next lead is notified or, after the last lead,
-// everybody is notified again. If nobody is left to notify, armEscalation clears the time.
+// armEscalation sets the time of the next escalation. At that time, the bot tells the next lead. After the last lead,
+// it tells all people again. If nobody is left to notify, armEscalation clears the time.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -97,8 +97,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
-// notified last are outside their working hours, and their roles pass requests on at such times.
+// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were told
+// last are outside their working hours, and their roles pass requests on at such times.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -113,7 +113,7 @@ func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	return true
 }
 
-// nextLead returns the nearest lead of the stage's roles that may decide the stage and has not been notified.
+// nextLead returns the nearest lead of the stage's roles who may decide the stage and has not been told.
 func (r Request) nextLead(p *Policy) (Role, bool) {
 	told := r.Roles()
 	for _, from := range r.stage().Roles() {
@@ -147,13 +147,12 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 	})
 }
 
-// late reports whether the stage's deadline has passed. From then on nobody else is notified, and Expire ends the
-// stage.
+// late reports whether the stage's deadline has passed. From then on, nobody else is told, and Expire ends the stage.
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
-// Escalate adds the next lead to the current stage. After the last lead it notifies everybody again, as often as the
+// Escalate adds the next lead to the current stage. After the last lead, it tells all people again, as often as the
 // policy says. Escalate never skips a stage or lowers a quorum. Escalate returns false if no escalation is due. If
-// nobody is left to notify, Escalate returns false and an EscalationEnded event.
+// there is nobody left to tell, Escalate returns false and an EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false
@@ -180,7 +179,7 @@ func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads removes roles that escalation added and that are no longer leads of the stage's roles.
+// keepLeads removes roles that escalation added, if they are no longer leads of the stage's roles.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil

@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that everybody is notified again when no lead is left to add. The notification
-// is repeated exactly as often as the policy says.
+// TestTheChainIsGoneThroughAgain checks that all people are told again when there are no more leads. The number of
+// these messages must be exactly the policy's number.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -78,8 +78,8 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	}
 }
 
-// TestSilenceGoesUp checks that silence escalates to one lead after the other. Each lead gets the stage's whole time
-// and may decide. When no lead is left, silence rejects.
+// TestSilenceGoesUp checks that a request without a decision escalates to one lead after the other. Each lead gets the
+// stage's whole time and may decide. When no lead is left, silence rejects.
 func TestSilenceGoesUp(t *testing.T) {
 	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
 	r := open(t, p, "apply_discount", `{}`)
@@ -109,7 +109,7 @@ func TestSilenceGoesUp(t *testing.T) {
 	}
 }
 
-// TestAfterTheDeadlineNobodyElseIsTold checks that after a long downtime only the expiry happens.
+// TestAfterTheDeadlineNobodyElseIsTold checks that after a long downtime, the request only expires.
 func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -154,7 +154,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage checks that a stage's clocks stand still outside the working hours of its role. After the lead was
+// TestHoursOfAStage checks that a stage's time stands still outside the working hours of its role. After the lead was
 // told, the clocks follow the lead's working hours.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
@@ -173,8 +173,8 @@ func TestHoursOfAStage(t *testing.T) {
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks that a request outside working hours escalates immediately if the policy says so.
-// TestOutsideItGoesUpAtOnce also passes leads who are not at work.
+// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the policy asks for it, the request escalates
+// immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -199,8 +199,8 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles checks that a stage of several roles expires when its time has passed in the working hours
-// of one of them.
+// TestAStageOfSeveralRoles checks a stage of several roles. It expires when its time has passed in the working hours of
+// one role.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
@@ -213,7 +213,7 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not move clocks that already run. If the
+// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not change running deadlines. If the
 // policy adds clocks, they start.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))

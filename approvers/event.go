@@ -9,7 +9,7 @@ import (
 // order in which they happened. Timers, audit records and messages are derived from the events alone. A transition
 // without events can change at most how the request is displayed.
 //
-// All kinds are listed below. A new kind must also be handled in approvers/workflow, which turns events into rows.
+// All kinds are listed below. Package approvers/workflow, which turns events into rows, must also handle each new kind.
 type Event interface{ requestEvent() }
 
 type (
@@ -40,14 +40,13 @@ type (
 		Stage int   // the current stage
 	}
 
-	// RequestUnbundled means that a request leaves its bundle for a card of its own.
+	// RequestUnbundled means that a request leaves its bundle and gets its own card.
 	RequestUnbundled struct{}
 
 	// RequestApproved means that the last stage has its quorum. The call may run.
 	RequestApproved struct{}
 
-	// RequestReopened means that an approved request is pending again, because the policy became stricter before the
-	// call ran.
+	// RequestReopened means that an approved request is pending again. The policy became stricter before the call ran.
 	RequestReopened struct{}
 
 	// RequestConsumed means that the approved run starts.
@@ -57,27 +56,28 @@ type (
 	// refused.
 	RequestClosed struct{ State State }
 
-	// Escalated means that a lead was added to the stage or, if no lead is left, that everybody is notified again.
+	// Escalated means that a lead was added to the stage. If there are no more leads, it means that all people are told
+	// again.
 	Escalated struct {
 		Lead  Role // the zero role when Again is set
 		Again bool
 	}
 
-	// EscalationEnded means that nobody is left to notify.
+	// EscalationEnded means that there is nobody left to tell.
 	EscalationEnded struct{}
 
 	// ReminderDue lists the people to remind now. If all people are away or in do-not-disturb, the list is empty.
 	ReminderDue struct{ People []Identity }
 
-	// PersonInvited means that one person was added to the stage. The person is a colleague to whom the stage was
-	// handed on, or a stand-in for somebody who is away.
+	// PersonInvited means that one person was added to the stage. The person is a stand-in for an absent person, or a
+	// colleague to whom the stage was handed on.
 	PersonInvited struct{ Invite Invite }
 
 	// AvailabilityResolved means that the workflow has checked who can be reached. If nobody works now, RecheckAt is
 	// the time of the next check. Otherwise RecheckAt is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
-	// LeadCalled means that the escalation is due now, because nobody of the stage can be reached.
+	// LeadCalled means that the escalation is due now, because no person of the stage can be reached.
 	LeadCalled struct{}
 
 	// RemarkMade is a question, an answer or a comment. Index is its place in Request.Remarks.
@@ -150,7 +150,7 @@ func HasEvent[E Event](events []Event) bool {
 	return ok
 }
 
-// NetEvents drops events that other events of the same transaction supersede, so that each consequence happens once:
+// NetEvents drops events that later events of the same transaction replace. So each consequence happens once:
 //
 //   - If there are several StageStarted events, the last one remains, with From and After of the first one. If the
 //     request is no longer pending, no StageStarted event remains.
@@ -189,8 +189,8 @@ func (r Request) NetEvents(events []Event) []Event {
 // Reassigned reports whether the request now waits for other roles, or for another group, than before this event.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
-// Advances reports whether the request went on to another stage or has other arguments. Advances returns false for new
-// and reopened requests, because other events report these.
+// Advances reports whether the request is at another stage or has other arguments. Advances returns false for new and
+// reopened requests, because other events report these.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

@@ -43,7 +43,7 @@ const (
 	LossRestored    Loss = "restored"   // the store was put back from a backup that was taken before the run ended
 )
 
-// Execution is one run of a tool call: its exact bytes and its outcome. Edited arguments make a new execution.
+// Execution is one run of a tool call, with its exact bytes and its outcome. Edited arguments make a new execution.
 type Execution struct {
 	ID           string          `json:"id"` // random; the tool's idempotency key
 	Version      uint64          `json:"version"`
@@ -82,7 +82,7 @@ var (
 	ErrNotRunning = errors.New("this execution is not running")
 	// ErrDigest means that the stored bytes don't match the digest.
 	ErrDigest = errors.New("the stored arguments do not match their digest")
-	// ErrNotUnknown means that the outcome is already known, so it can't be reported.
+	// ErrNotUnknown means that nobody can report the outcome, because it is already known.
 	ErrNotUnknown = errors.New("the outcome of this execution is already known")
 )
 
@@ -152,7 +152,7 @@ func (e Execution) Report(happened bool, result string, who PersonID, now time.T
 	return e, nil
 }
 
-// Leave records who told the model that the outcome is unknown. The outcome can still be reported.
+// Leave records the person who told the model that the outcome is unknown. The outcome can still be reported.
 func (e Execution) Leave(who PersonID) (Execution, error) {
 	if e.State != ExecutionUnknown {
 		return e, ErrNotUnknown
@@ -163,8 +163,8 @@ func (e Execution) Leave(who PersonID) (Execution, error) {
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
 
-// Chain returns the execution's audit chain. This is the chain of the request or, for an execution without a request, a
-// chain of its own.
+// Chain returns the execution's audit chain. The chain is the request's chain. An execution without a request has its
+// own chain.
 func (e Execution) Chain() string {
 	if e.Request != "" {
 		return e.Request

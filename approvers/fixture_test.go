@@ -34,7 +34,7 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// amountAbove is the condition of the policy's only rule, as package config would compile it.
+// amountAbove is the condition of the policy's only rule, in the form that package config would compile.
 func amountAbove(limit float64) approvers.Condition {
 	return approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -124,7 +124,7 @@ func openCall(p *approvers.Policy, c approvers.Call, args string) approvers.Requ
 	return r
 }
 
-// actionBy is a person's action on the request as it is shown now.
+// actionBy is a person's action on the request in its current form.
 func actionBy(r approvers.Request, who approvers.Identity, at time.Time) approvers.Action {
 	return approvers.Action{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because", Typed: true}
 }
@@ -190,7 +190,7 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is the time at which availability must be checked again. If no check is needed, recheckAt is zero.
+// recheckAt is the time of the next availability check. If no check is needed, recheckAt is zero.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt

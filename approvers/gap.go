@@ -8,21 +8,20 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// LostClicks is the length of the shortest gap in which clicks are lost for good. Slack retries an event for about the
-// same time, so events may also be lost in such a gap.
+// LostClicks is the length of the shortest gap in which clicks are lost finally. Slack retries an event for about this
+// time, so such a gap may also lose events.
 const LostClicks = 6 * time.Minute
 
-// RequestGap is a gap in which a request waited. Slack delivers a click only once, so people are reminded.
+// RequestGap is a gap in which a request waited. Slack delivers a click only once, so the bot reminds people.
 type RequestGap struct {
 	Gap      Gap `json:"gap"`
 	Reminder int `json:"reminder"` // the number of the reminder that mentions the gap
 }
 
-// RemindOfGap makes a reminder due immediately, because a click on the request may have been lost in a gap. This
-// reminder counts towards the policy's number of reminders. If reminded is set, people were already reminded since the
-// gap began. In that case, the earlier reminder mentions the gap, and there is no new reminder. RemindOfGap returns
-// false if people need no reminder: the request does not wait, was opened after the gap began, or has already recorded
-// the gap.
+// RemindOfGap makes a reminder due immediately, because a gap may have lost a click on the request. This reminder
+// counts towards the policy's number of reminders. If reminded is set, people were already reminded since the gap
+// began. In this case, the earlier reminder mentions the gap, and there is no new reminder. RemindOfGap returns false
+// in three cases: the request does not wait, was opened after the gap began, or has already recorded the gap.
 func RemindOfGap(r Request, now time.Time, gap Gap, reminded bool) (Request, bool) {
 	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false

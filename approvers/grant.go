@@ -12,7 +12,7 @@ import (
 )
 
 // Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see and
-// revoke it at any time. Each run under it uses one of its calls.
+// revoke it at any time. Each run under the grant uses one of its calls.
 type Grant struct {
 	ID           string        `json:"id"`
 	Version      uint64        `json:"version"`
@@ -68,7 +68,7 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 var ErrGrant = errors.New("the grant is not in force")
 
 // over reports whether the grant is not in force at a time. A grant is also not in force before the time at which it
-// was given: now can be earlier if the clock was set back.
+// was given. If the clock was set back, now can be earlier than this time.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -84,7 +84,7 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 	return g, nil
 }
 
-// Revoke ends a grant. The person who gave it can revoke it, and so can the people of the role by which it was given.
+// Revoke ends a grant. The person who gave the grant can revoke it. The people of the same role can also revoke it.
 func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
@@ -98,8 +98,8 @@ func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	return g.close(GrantRevoked, who.ID, who.Name, in.Now), nil
 }
 
-// Replace ends a grant because a newer grant covers the same calls. The remaining uses of the older grant are lost, so
-// that both together never exceed the policy's limit for one grant.
+// Replace ends a grant because a newer grant covers the same calls. The remaining uses of the older grant are lost. So
+// both grants together never exceed the policy's limit for one grant.
 func (g Grant) Replace(by Grant) (Grant, bool) {
 	if g.State != GrantLive || g.ID == by.ID || g.Agent != by.Agent || g.Conversation != by.Conversation || g.Tool != by.Tool || !sameFixed(g.Bounds, by.Bounds) {
 		return g, false
@@ -131,9 +131,10 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 	return g
 }
 
-// Admits returns why a call may not run under the grant, or "". Admits applies the current policy. A grant replaces one
-// person's approval of a call with a single stage, and covers only calls that the giver's role may approve. Admits does
-// not check whether the giver still holds that role. Backs does this, because the check needs a look-up in Slack.
+// Admits returns the reason why a call may not run under the grant. If the call may run, it returns "". Admits applies
+// the current policy. A grant replaces one person's approval of a call with a single stage. It covers only calls that
+// its author's role may approve. Admits does not check whether the author still has that role. Backs does this, because
+// the check needs a look-up in Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -160,7 +161,7 @@ func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.Raw
 	return g.within(t.Grants, args)
 }
 
-// Stalled returns why, at present, no call at all can run under the grant, or "".
+// Stalled returns the reason why no call can run under the grant at present, or "".
 func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	t, known := in.Policy.Tool(g.Tool, g.Agent)
 	role, ok := in.Policy.Role(g.Role)
@@ -189,8 +190,8 @@ func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	return g.bounded(terms)
 }
 
-// Backs returns why the grant's giver no longer has authority for a call, or "". giver is Slack's current description
-// of this person.
+// Backs returns the reason why the grant's author no longer has authority for a call, or "". giver is Slack's current
+// description of this person.
 func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
@@ -208,8 +209,8 @@ func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	return ""
 }
 
-// grantable reports whether a grant can replace the approval that the plan asks for: one person's approval of a call
-// that is not critical, of a tool named in the policy.
+// grantable reports whether a grant can replace the approval in the plan. The plan must need only one person's
+// approval, and the policy must name the tool. The call must not be critical.
 func (plan Plan) grantable() bool {
 	return plan.Known && plan.Risk < Critical && len(plan.Stages) == 1 && plan.Stages[0].Quorum == 1
 }
@@ -224,16 +225,17 @@ func (plan Plan) reach(p *Policy, tool string) []string {
 	return r.Roles()
 }
 
-// Allowance is the permission that an approver adds to an approval: how many more calls like this one may run, for how
-// long, and up to which numbers.
+// Allowance is the permission that an approver adds to an approval. It says how many more similar calls may run, for
+// how long, and up to which numbers.
 type Allowance struct {
 	Uses   int
 	Within time.Duration
 	AtMost map[string]json.RawMessage // by argument name; arguments that are missing here keep the call's value
 }
 
-// Allow makes the grant that an approver gives on a pending request's card: for the same tool, agent and conversation,
-// within the policy's terms and the approver's authority. Allow does not approve the request; Approve does that.
+// Allow makes the grant that an approver gives on a pending request's card. It applies to the same tool, agent and
+// conversation, within the policy's terms and the approver's authority. Allow does not approve the request; Approve
+// does that.
 func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return Grant{}, denied
@@ -263,7 +265,7 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	}, nil
 }
 
-// grantScope returns the value of Grant.Conversation of a grant that is given on the request's card.
+// grantScope returns the value of Grant.Conversation for a grant on the request's card.
 func grantScope(r Request) string {
 	if r.Facts.Caller != nil {
 		return r.Facts.Caller.Scope()
@@ -271,9 +273,9 @@ func grantScope(r Request) string {
 	return r.Conversation
 }
 
-// Grantable reports whether the policy allows an approver of the request to allow more calls like it. Calls that need a
-// typed value are not grantable: critical calls, and calls beyond a cap. Calls with masked arguments are grantable only
-// if the grant fixes these arguments to the revealed values.
+// Grantable reports whether the policy allows an approver of the request to allow similar calls. Calls that need a
+// typed value are not grantable. These are critical calls, and calls above a cap. Calls with masked arguments are
+// grantable only if the grant fixes these arguments to the revealed values.
 func (r Request) Grantable(in DecisionContext) bool {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
@@ -284,7 +286,7 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. That role must still be allowed to
+// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. This role must still be allowed to
 // approve the tool's calls, and the policy's terms must still permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
@@ -331,7 +333,7 @@ func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 	return nil
 }
 
-// Bound limits one argument of the calls under a grant, to a greatest number or to an exact value.
+// Bound limits one argument of the calls under a grant, to a largest number or to an exact value.
 type Bound struct {
 	Arg    string          `json:"arg"`
 	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument must be between 0 and this number
@@ -339,7 +341,7 @@ type Bound struct {
 }
 
 // holds reports whether an argument satisfies the bound. The function compares numbers exactly, as they are written. A
-// missing argument satisfies only a bound in which AtMost and Equal are empty.
+// missing argument satisfies a bound only if AtMost and Equal are empty.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
 		return len(value) == 0 && len(b.Equal) == 0 || len(value) > 0 && len(b.Equal) > 0 && EqualArgs(value, b.Equal)
@@ -349,7 +351,7 @@ func (b Bound) holds(value json.RawMessage) bool {
 	return ok && ok2 && got.Sign() >= 0 && got.Cmp(most) <= 0
 }
 
-// number parses a JSON number as people write it: without an exponent, and short enough to read.
+// number parses a JSON number in the form that people write: without an exponent, and short enough to read.
 func number(raw json.RawMessage) (*big.Rat, bool) {
 	const longest = 40
 	if len(raw) == 0 || len(raw) > longest || !json.Valid(raw) || strings.Trim(string(raw), "-0123456789.") != "" {
@@ -371,8 +373,8 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
 // bounds derives the bounds for later calls from this call and the policy's terms. Arguments in Same keep their exact
-// values. Arguments in AtMost get a greatest number, by default the number in this call. The second result is the
-// reason why the call can't have such bounds, or "".
+// values. Arguments in AtMost get a largest number, by default the number in this call. The second result is the reason
+// why the call can't have such bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {
@@ -412,8 +414,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and the grant lacks. The function returns "" if the grant
-// lacks none.
+// bounded describes a bound that the policy requires now and the grant lacks. If the grant lacks no bound, the function
+// returns "".
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

@@ -12,9 +12,9 @@ import (
 	"countersign/approvers"
 )
 
-// TestGrantReachesNoFurther gives grants under random policies and then changes everything around them: the policy, the
-// people, the tool, the time, the call and who asks for it. If a grant covers a call, its giver must be able to approve
-// that call alone at that moment. With -rapid.checks=N it runs 60·N cases.
+// TestGrantReachesNoFurther gives grants under random policies. Then it changes all other conditions: the policy, the
+// people, the tool, the time, the call and the requester. If a grant covers a call, the grant's author must be able to
+// approve the call alone at that moment. With -rapid.checks=N it runs 60·N cases.
 func TestGrantReachesNoFurther(t *testing.T) {
 	given, admitted := 0, 0
 	for i := range 60 {
@@ -123,8 +123,8 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 	}
 }
 
-// withinBounds compares the arguments with those of the call for which the grant was given, without using the code
-// under test.
+// withinBounds compares the arguments with the arguments of the call for which the grant was given. It does not use the
+// code under test.
 func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approvers.Request, args string) {
 	var was, is struct {
 		Amount   *float64

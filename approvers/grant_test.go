@@ -68,7 +68,7 @@ func callIn(conversation, tool, args string) approvers.Call {
 
 var threeMore = approvers.Allowance{Uses: 3, Within: 30 * time.Minute}
 
-// allowed returns the grant by which a person allows more calls like the given one.
+// allowed returns the grant with which a person allows more calls like the given call.
 func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers.Identity, a approvers.Allowance) approvers.Grant {
 	t.Helper()
 	r := asked(p, tool, args)
@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits returns why a call may not run under a grant. The function makes the same checks as the executor.
+// admits returns the reason why a call may not run under a grant. The function makes the same checks as the executor.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
@@ -122,8 +122,8 @@ func TestGrantBounds(t *testing.T) {
 	}
 }
 
-// Before a call runs under a grant, the call and the giver of the grant are checked against the current policy, people
-// and tools.
+// Before a call runs under a grant, the current policy, people and tools decide whether the call and the author of the
+// grant are still valid.
 func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
@@ -218,8 +218,7 @@ func atMost(amount string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"amount": json.RawMessage(amount)}
 }
 
-// A lead who was added by escalation may also give a grant. The grant admits calls as long as escalation can reach that
-// lead's role.
+// A lead from an escalation may also give a grant. The grant admits calls if escalation can reach that lead's role.
 func TestGrantOfALead(t *testing.T) {
 	p := granting()
 	r := asked(p, "apply_discount", `{"percent":10}`)
@@ -242,7 +241,7 @@ func TestGrantOfALead(t *testing.T) {
 	}
 }
 
-// At a stage of two roles, the role with the lower ceiling can't grant anything above that ceiling.
+// At a stage of two roles, the role with the lower ceiling can grant nothing above this ceiling.
 func TestGrantKeepsToItsCeiling(t *testing.T) {
 	p := granting(tool("apply_discount", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "support-agent", Or: []string{"team-lead"}, Quorum: 1}}
@@ -313,8 +312,8 @@ func TestAllowIsDenied(t *testing.T) {
 	}
 }
 
-// A colleague to whom a request was handed on may approve it, but can't give a grant, because the next call would not
-// be theirs to decide.
+// If a request was handed on to a colleague, the colleague may approve it. The colleague can't give a grant, because
+// they could not decide the next call.
 func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	p := granting(role("team-lead", func(r *approvers.Role) { r.Lead = "" }))
 	r := asked(p, "issue_refund", refund)
@@ -388,7 +387,7 @@ func TestGrantIsRevoked(t *testing.T) {
 	}
 }
 
-// A newer grant for the same calls replaces the earlier grant, so that the remaining uses of both grants don't add up.
+// A newer grant for the same calls replaces the earlier grant, so the remaining uses of both don't add up.
 func TestGrantsDoNotAddUp(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)

@@ -85,7 +85,7 @@ func ParseHead(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Sign signs the head with one key, or with several when a new key takes over.
+// Sign signs the head with one key. If a new key takes over, it signs with several keys.
 func (h Head) Sign(keys ...SealKey) (string, error) {
 	signers := make([]note.Signer, len(keys))
 	for i, k := range keys {
@@ -138,7 +138,7 @@ func OpenHead(signed string, keys ...string) (Head, error) {
 	return ParseHead(n.Text)
 }
 
-// SignedBy reports whether a key is among those that signed a note.
+// SignedBy reports whether a key has signed a note.
 func SignedBy(signed, key string) bool {
 	v, err := note.NewVerifier(key)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	return h, faults
 }
 
-// signed verifies that the signatures are from the keys that had to sign this head.
+// signed verifies that all required keys have signed this head.
 func (c *HeadChain) signed(h Head, signed string) error {
 	before := c.key
 	if h.Key != "" {
@@ -232,14 +232,14 @@ func (c *HeadChain) signed(h Head, signed string) error {
 	return nil
 }
 
-// KeptHead is a copy of a head that is kept outside the store.
+// KeptHead is a copy of a head outside of the store.
 type KeptHead struct {
 	Line int // the line in which it begins
 	Note string
 	Cut  bool // it may be incomplete: no empty line follows it
 }
 
-// Of reports whether k is a copy of the note or, if k was cut, the beginning of the note.
+// Of reports whether k is a copy of the note. If k was cut, Of reports whether k is the beginning of the note.
 func (k KeptHead) Of(note string) bool {
 	return k.Note == note || k.Cut && strings.HasPrefix(note, strings.TrimRight(k.Note, "\n"))
 }
@@ -251,7 +251,7 @@ const inLine = "countersign-head:"
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
 // KeptHeads parses heads that are kept outside the store. The text has one of two forms. The text consists of notes,
-// each followed by an empty line; or it has lines with words that InLine wrote, and the rest of these lines is ignored.
+// each followed by an empty line. Or it has lines with words that InLine wrote, and the rest of these lines is ignored.
 // All other text is a fault. The only exception is an incomplete note at the end of the text or just before its
 // complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {

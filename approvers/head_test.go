@@ -24,7 +24,7 @@ func sealKey(t *testing.T) approvers.SealKey {
 	return key
 }
 
-// heads is a chain of signed heads. Each added head covers seven leaves more than the one before it.
+// heads is a chain of signed heads. Each added head covers seven leaves more than the previous head.
 type heads struct {
 	*testing.T
 	last approvers.Head

@@ -41,8 +41,8 @@ func ToolWords(name string) string {
 	return string(text)
 }
 
-// Telling is the kind of information that an argument gives about a call, judged by the argument's name. Lower values
-// are more important.
+// Telling is the kind of information that an argument gives about a call. The argument's name determines it. Lower
+// values are more important.
 type Telling int
 
 // The kinds of arguments.
@@ -74,8 +74,8 @@ const (
 	madeArguments = 3
 )
 
-// MadeHeadline makes the headline of a call from the tool's title, or the words of the tool's name, and the call's most
-// telling arguments. order lists the arguments that the tool requires. Secret values are left out.
+// MadeHeadline makes the headline of a call. It uses the tool's title, or the words of the tool's name, and the call's
+// most important arguments. order lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {
 	head := strings.TrimRight(strings.TrimSpace(title), ".:")
 	if head == "" || utf8.RuneCountInString(head) > maxMade/2 || strings.ContainsAny(head, "\n\r") {
@@ -149,7 +149,8 @@ func (m argument) words() string {
 	return words
 }
 
-// short returns a value that fits a headline: a number, or a short text on one line. For any other value it returns "".
+// short returns a value that fits into a headline: a number, or a short text on one line. For any other value it
+// returns "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)
 	if len(raw) == 0 || utf8.RuneCount(raw) > maxMadeValue {

@@ -23,7 +23,8 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
-// maxDays limits the search for the next working time, in days. After these days, all time counts as working time.
+// maxDays limits the search for the next working time, in days. After this number of days, all time counts as working
+// time.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at a time.
@@ -44,7 +45,7 @@ func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool)
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// at returns a time of day by the wall clock. If a clock change skips that time of day, at returns the moment of the
+// at returns a time of day by the wall clock. If a clock change skips this time of day, at returns the moment of the
 // change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)

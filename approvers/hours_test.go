@@ -122,7 +122,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestHoursThatNeverCome checks that if a role never works, all time counts as working time, so that nothing waits
+// TestHoursThatNeverCome checks a role without working hours. All time counts as working time, so no request waits
 // forever.
 func TestHoursThatNeverCome(t *testing.T) {
 	h := weekdays(t, "UTC", 9*hour, 17*hour)
@@ -132,7 +132,7 @@ func TestHoursThatNeverCome(t *testing.T) {
 	}
 }
 
-// TestWorkingTimeRises checks that a longer working time never ends sooner, for any time at which it begins.
+// TestWorkingTimeRises checks that a longer working time never ends earlier than a shorter one with the same start.
 // TestWorkingTimeRises also checks that working time ends within working hours.
 func TestWorkingTimeRises(t *testing.T) {
 	h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour, "2026-03-31")

@@ -69,8 +69,8 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether a person may still be a member of the role, judged from the policy alone. If the policy names
-// members of the role by user group or e-mail address, names returns true, because only Slack knows those people.
+// names reports whether a person may still be a member of the role. It uses the policy alone. If the policy names
+// members of the role by user group or e-mail address, names returns true, because only Slack knows these people.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {
@@ -80,7 +80,7 @@ func (r Role) names(who PersonID) bool {
 	return false
 }
 
-// trouble returns the reason why a person with any role can't act, or "".
+// trouble returns the reason why a person can't act in any role, or "".
 func (who Identity) trouble() Code {
 	switch {
 	case who.ID == "":

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Invite adds one person to the current stage: a colleague to whom the request was handed on, or a stand-in for
-// somebody who is away. An invitation gives no authority. The invited person decides under one of their own roles,
-// which is checked at the click.
+// Invite adds one person to the current stage: a stand-in for an absent person, or a colleague to whom the request was
+// handed on. An invitation gives no authority. The invited person decides under one of their own roles. The role is
+// checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
@@ -23,9 +23,9 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer returns the role by which a person could decide in place of the current stage's own people. The role's tool list
-// has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at least
-// the call's risk. If the stage asks for a user group, the person must be in it.
+// Peer returns the role under which a person could decide in place of the current stage's own people. The role's tool
+// list has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at
+// least the call's risk. If the stage asks for a user group, the person must be in this group.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -98,7 +98,7 @@ func (r Request) handedAt(stage int) []Invite {
 	return out
 }
 
-// keepHanded drops the people to whom a stage was handed on if the stage's roles changed in the new plan.
+// If the stage's roles changed in the new plan, keepHanded drops the people to whom the stage was handed on.
 func (r Request) keepHanded(was []Stage) Request {
 	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
 		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// peers is the example with a second lead, who has a separate role, and a person whose ceiling is too low.
+// peers is the example with two more people: a lead with a separate role, and a person with a low ceiling.
 func peers() *approvers.Policy {
 	p := example()
 	p.Approvers = append(p.Approvers,
@@ -34,7 +34,7 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 	return out
 }
 
-// If a request is handed on to a person, this person decides in their own name and by their own role. The person who
+// If a request is handed on to a person, this person decides in their own name and under their own role. The person who
 // handed it on can still decide.
 func TestHandOn(t *testing.T) {
 	p := peers()
@@ -129,7 +129,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	// The last stage needs a ceiling at the call's risk: a director can't hand the request on to a trainee.
+	// The last stage needs a ceiling that covers the call's risk. So a director can't hand the request on to a trainee.
 	_, _, denied = r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onTrainee)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
@@ -137,7 +137,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 }
 
-// If the stage names a user group, handing on can't bypass it.
+// If the stage names a user group, a hand-over can't bypass the group.
 func TestHandOnStaysInTheGroup(t *testing.T) {
 	p := peers()
 	p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Group: "emea", Quorum: 1}}
@@ -159,7 +159,7 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	}
 }
 
-// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This rule holds
+// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This applies
 // even if the ceiling of one of the stage's roles is below that risk.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()

@@ -3,10 +3,10 @@ package approvers
 import "slices"
 
 // An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. Operators may
-// stop any call, but may allow a call only if the policy allows break glass for the call's tool. Records name the
+// stop any call. They may allow a call only if the policy allows break glass for the call's tool. Records name the
 // operator by their login.
 
-// Operates returns the identity of an operator. The name in it shows people that this person is an operator.
+// Operates returns the identity of an operator. The name in the id shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
@@ -34,7 +34,7 @@ func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *De
 	return r, events, nil
 }
 
-// Overrule records that an operator stops a call before its run begins, even if it was approved.
+// Overrule records that an operator stops a call before its run begins. The call may already be approved.
 func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	switch {
 	case m.Who.ID.Login() == "":
@@ -68,8 +68,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator approves in their place (break glass). The
-// roles are the roles of every stage, the leads added by escalation, and all leads above these roles.
+// Concerned returns the roles whose people are told when an operator approves in their place (break glass). The roles
+// are the roles of every stage, the leads added by escalation, and all leads above these roles.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

@@ -10,7 +10,7 @@ import (
 
 var operator = approvers.Operates(approvers.Operator("anna"))
 
-// breakGlassPolicy is the example with a refund that an operator may approve (break_glass).
+// breakGlassPolicy is the example policy, with break_glass for refunds.
 func breakGlassPolicy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true
@@ -123,8 +123,8 @@ func TestOverridesAllowNoProtectedBreakGlass(t *testing.T) {
 	}
 }
 
-// A call that an operator approved waits again if the policy became stricter before it ran, even if the policy no
-// longer allows break_glass.
+// A call that an operator approved waits again if the policy became stricter before the run. This applies even if the
+// policy no longer allows break_glass.
 func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"break glass is off":    func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
@@ -190,7 +190,7 @@ func TestOverrule(t *testing.T) {
 	}
 }
 
-// After an approval by an operator, the people of every stage and all their leads are notified, each role once.
+// After an approval by an operator, the people of every stage and all their leads are told, each role once.
 func TestConcerned(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers, approvers.Role{Name: "board", Title: "Board", MaxRisk: approvers.Critical, CanApprove: []string{"*"}})

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Unpinned is the treatment of a tool whose definition differs from the pinned one.
+// Unpinned says how to treat a tool whose definition differs from its pin.
 type Unpinned string
 
 // The treatments of such a tool.
@@ -18,8 +18,8 @@ const (
 	UnpinnedUnknown Unpinned = "unknown" // it may be called as an unknown tool
 )
 
-// Overlay holds the tools' additions to the policy: annotations from trusted sources, and the tools that differ from
-// their pinned definitions. When a tool changes, the overlay and the policy in force change, too.
+// Overlay holds two additions of the tools to the policy: annotations from trusted sources, and the tools that differ
+// from their pins. When a tool changes, the overlay and the policy in force change, too.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
 	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
@@ -48,14 +48,13 @@ func (p *Policy) File() string {
 	return file
 }
 
-// Distrusts reports whether a tool is treated as an unknown tool because it differs from its pinned definition, and
-// why.
+// Distrusts reports whether a tool is treated as an unknown tool because it differs from its pin, with the reason.
 func (p *Policy) Distrusts(tool string) (why string, ok bool) {
 	why, ok = p.overlay.Distrusted[tool]
 	return why, ok
 }
 
-// Presumes returns the presumption for a tool that the policy does not name.
+// Presumes returns the presumed risk of a tool that the policy does not name.
 func (p *Policy) Presumes(tool string) (Presumption, bool) {
 	_, named := p.tool(tool)
 	_, builtIn := BuiltIn(tool)
@@ -78,15 +77,15 @@ func (o Overlay) hash() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// policy returns the policy of a tool that only its source describes: the policy of unknown tools, with the presumed
-// risk. If that risk is above low, the tool needs approval.
+// policy returns the policy of a tool that only its source describes. This is the policy of unknown tools, with the
+// presumed risk. If that risk is above low, the tool needs approval.
 func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 	unknown.Risk, unknown.Confirm = x.Risk, x.Risk > Low
 	return unknown
 }
 
-// distrusted returns the stricter of the tool's policy and the policy of unknown tools, at the highest risk, without
-// grants, self-approval, blind approvals or break glass.
+// distrusted combines the tool's policy with the policy of unknown tools, and keeps the stricter values. The risk is
+// the highest, and grants, self-approval, blind approvals and break glass are off.
 func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)

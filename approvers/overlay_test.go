@@ -124,8 +124,8 @@ func TestDistrusted(t *testing.T) {
 	}
 }
 
-// The hash covers the additions of the tools to the policy, so that waiting requests are checked again when the
-// additions change. If there are no additions, the hash is that of the file.
+// The hash covers the tools' additions to the policy. So waiting requests are checked again when the additions change.
+// If there are no additions, the hash is the hash of the file.
 func TestOverlayIsPartOfTheHash(t *testing.T) {
 	a, b := overlaid.With(distrusted("a")), overlaid.With(distrusted("b"))
 	low, high := overlaid.With(presumed("a", approvers.Low)), overlaid.With(presumed("a", approvers.High))
@@ -150,7 +150,7 @@ func TestOverlayIsPartOfTheHash(t *testing.T) {
 	}
 }
 
-// The claims of sources about tools that the policy names have no effect, even if the sources are trusted.
+// If the policy names a tool, a source's claims about it have no effect, even if the source is trusted.
 func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, args := drawPolicy(t, 0), drawArgs(t)

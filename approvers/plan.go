@@ -15,7 +15,7 @@ type Call struct {
 	Authors    []PersonID // everybody whose messages the model received
 }
 
-// Verdict is a plan's decision about a call: the call runs, waits, is refused, or is only observed.
+// Verdict is a plan's decision about a call: run, wait, refuse, or only observe.
 type Verdict string
 
 // The verdicts.
@@ -93,7 +93,7 @@ func (p *Policy) plan(c Call, note planTrace) Plan {
 	return plan
 }
 
-// riskOf describes a tool's risk and the source of it.
+// riskOf describes a tool's risk, and where the risk comes from.
 func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	why, distrusted := p.Distrusts(tool)
 	x, presumed := p.Presumes(tool)
@@ -148,7 +148,8 @@ func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages: those named in the policy, or the first role, in routing order, that may approve the call.
+// route fills in the stages. They are the stages in the policy, or the first role in routing order that may approve the
+// call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)
@@ -182,8 +183,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	}
 }
 
-// resolve fills in the roles of stages that name only a user group. The people in the group decide by the roles that
-// they hold.
+// If a stage names only a user group, resolve fills in its roles. The people of the group decide under their own roles.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -268,8 +268,8 @@ func (plan *Plan) why(format string, args ...any) {
 	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied, so append must not write into a shared array
 }
 
-// Union combines two plans, taking the stricter value of each part. After a policy change, the union is what a waiting
-// call requires.
+// Union combines two plans, taking the stricter value of each part. After a policy change, a waiting call requires the
+// union of both plans.
 func (plan Plan) Union(p *Policy, now Plan) Plan {
 	if now.PolicyHash == plan.PolicyHash {
 		return plan
@@ -326,7 +326,7 @@ func unionPeople(a, b []PersonID) []PersonID {
 	return out
 }
 
-// Explain plans a call as [Policy.Plan] does, and also returns the steps that led to the plan.
+// Explain plans a call as [Policy.Plan] does. It also returns the steps that led to the plan.
 func (p *Policy) Explain(c Call) (Plan, []string) {
 	var steps []string
 	plan := p.plan(c, func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) })

@@ -20,10 +20,10 @@ type Policy struct {
 	Agents      []Agent      // in file order
 	Clients     []Client     // in file order
 	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
-	// EmailDomains are in lower case. If the policy names a member by e-mail address, the address counts only if it is
-	// at one of these domains and Slack has confirmed it. If EmailDomains is empty, no address counts.
+	// EmailDomains are in lower case. If the policy names a member by e-mail address, the address must be at one of
+	// these domains, and Slack must have confirmed it. If EmailDomains is empty, no address counts.
 	EmailDomains []string
-	// SharedChannels are channels, as #name or id, that may show cards even if people of other organisations are in
+	// SharedChannels are channels, as #name or id. They may show cards even if people of other organisations are in
 	// them.
 	SharedChannels []string
 	Caps           Caps
@@ -50,7 +50,8 @@ func (p *Policy) CountsEmail(address string) bool {
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel, as #name or id: for cards, for heads, or for an agent.
+// Names reports whether the policy names a channel for cards, for heads, or for an agent. The channel is given as #name
+// or id.
 func (p *Policy) Names(channel string) bool {
 	return p.Audit.Channel == channel || slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
@@ -62,7 +63,7 @@ type Caps struct {
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
-// Retention is the time for which data is kept after its last change. Zero means that the data is kept forever.
+// Retention is how long data is kept after its last change. Zero means that the data is kept forever.
 type Retention struct {
 	Conversations time.Duration // messages, arguments, results, and texts that were shown; also the payloads of audit records
 	Records       time.Duration // audit records; at least as long as Conversations
@@ -121,7 +122,7 @@ type ToolPolicy struct {
 	RunsUnawaited bool       // a call over MCP runs after its approval even if its caller has left; otherwise it runs when the caller returns
 }
 
-// OnExpiry is the treatment of a stage that nobody decided in time.
+// OnExpiry says what happens to a stage that nobody decided in time.
 type OnExpiry string
 
 // The outcomes of silence. None of the outcomes approves.
@@ -141,9 +142,9 @@ type GrantTerms struct {
 // Allowed reports whether the policy allows grants at all.
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
-// Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview in addition
-// to the template, or instead of it. No is a condition on that tool's preview. If the condition is true, the call would
-// not succeed.
+// Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview, in
+// addition to the template or instead of it. No is a condition on that tool's preview. If the condition is true, the
+// call would not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -193,7 +194,7 @@ type ConversationFacts struct {
 	DM      bool
 }
 
-// Stage is one approval level: the roles that decide it, and how many distinct people must approve.
+// Stage is one approval level: the roles that decide it, and the number of different people who must approve.
 type Stage struct {
 	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
 	Or            []string      `json:"or,omitempty"`             // further roles whose people may decide
@@ -222,7 +223,7 @@ type Role struct {
 // CardsDM is the value of Role.Cards that sends each member the card by direct message.
 const CardsDM = "dm"
 
-// MemberKind is the way in which the policy names a member.
+// MemberKind says how the policy names a member.
 type MemberKind string
 
 // The three ways to name a member.
@@ -272,9 +273,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. If the tool is neither named in the policy nor built in, ok is false. In
-// that case, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted tool
-// always gets the stricter of two policies: its own policy, and the policy of unknown tools.
+// Tool returns the tool's policy for an agent. If the policy does not name the tool, and the tool is not built in, ok
+// is false. In this case, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A
+// distrusted tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -340,8 +341,8 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	return t
 }
 
-// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If so, numbers that float64 can't
-// hold exactly must be refused.
+// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If so, the bot must refuse numbers
+// that float64 can't hold exactly.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }
@@ -463,8 +464,8 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 	return ToolPolicy{}, false
 }
 
-// covering visits the roles whose tool list has the tool and whose ceiling is at least the risk, in routing order: by
-// rising ceiling, then by file order. The function stops when visit returns false.
+// covering visits the roles that have the tool in their list and a sufficient ceiling. It visits them in routing order:
+// by rising ceiling, then by file order. The function stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
@@ -557,8 +558,8 @@ func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }
 
-// MayPause returns why a person may not pause or resume everything under the current policy, or nil. Only people in one
-// of the PausedBy roles may.
+// MayPause returns the reason why a person may not pause or resume everything under the current policy, or nil. Only
+// people in one of the PausedBy roles may do this.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

@@ -13,8 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the first person who is not away. The function tries the person, their stand-in, the stand-in's
-// stand-in, and so on. The function returns nil if all of them are away.
+// here returns the first person who is not away. The function tries the person, then their stand-in, then the
+// stand-in's stand-in, and so on. The function returns nil if all of them are away.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -22,15 +22,15 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has decided the current stage, or has approved an earlier stage and that approval
-// counts.
+// decided reports whether the person has decided the current stage. It also returns true if the person's approval of an
+// earlier stage counts.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf returns the time since which a person may decide the current stage. This is the start of the stage, the time
-// at which the stage was handed on to the person, or the time at which escalation added the person's role. TurnOf
-// returns false if the person may not decide the stage, or has decided it already.
+// TurnOf returns the time since which a person may decide the current stage. This time is the start of the stage, the
+// time at which the stage was handed on to the person, or the time at which escalation added the person's role. TurnOf
+// returns false if the person may not decide the stage, or has already decided it.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -60,7 +60,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// awaits reports whether the person may decide the current stage and has not.
+// awaits reports whether the person may decide the current stage and has not decided it.
 func (r Request) awaits(p *Policy, who Identity) bool {
 	_, denied := r.Authority(p, who)
 	return denied == nil && !r.decided(who.ID)
@@ -104,8 +104,8 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 }
 
 // LeadCall is the reason why a lead was asked before the escalation was due. The reason exists only if people of the
-// stage are deactivated, or if nobody may decide the stage. The reason does not exist if people are merely away or in
-// do-not-disturb.
+// stage are deactivated, or if nobody may decide the stage. If people are only absent or in do-not-disturb, there is no
+// reason.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
@@ -118,8 +118,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's lead calls with this lead's call added or replaced. If there is no reason to record for
-// this lead, callOf removes the lead's call.
+// callOf returns the request's lead calls, with the call of this lead added or replaced. If this lead has no reason to
+// record, callOf removes the lead's call.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
@@ -150,7 +150,7 @@ func CallOf(r Request, lead string) (LeadCall, bool) {
 }
 
 // standIn returns the invitation of a stand-in for one of the stage's people. standIn returns false for people who are
-// already part of the stage and for people without authority of their own.
+// already part of the stage, and for people without their own authority.
 func (r Request) standIn(in DecisionContext, away, here Identity) (Invite, bool) {
 	if here.ID == away.ID || r.counted(here.ID) || len(r.Invited) >= maxInvited {
 		return Invite{}, false

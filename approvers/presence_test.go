@@ -88,8 +88,8 @@ func identities(invited []approvers.Invite) (out []approvers.Identity) {
 	return out
 }
 
-// TestAStandInOfTheStage checks that a stand-in who may already decide the stage is not invited, because one person
-// counts only once.
+// TestAStandInOfTheStage checks a stand-in who may already decide the stage. The stand-in is not invited, because one
+// person counts only once.
 func TestAStandInOfTheStage(t *testing.T) {
 	p := policyWith()
 	r := open(t, p, "cancel_account", `{}`)
@@ -141,7 +141,7 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that without a lead, nobody is notified earlier. No repetition of the escalation
+// TestAvailabilityWithoutALead checks that nobody is told earlier if there is no lead. No repetition of the escalation
 // chain is used up.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
@@ -153,7 +153,7 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 }
 
 // TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people has
-// approved and the other person is away, the lead is notified.
+// approved and the other person is away, the lead is told.
 func TestSomebodyWhoHasDecided(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")

@@ -6,9 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is an independent model of a request. decisionOracle has the actions of people, and the requirements
-// of the request according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under
-// test.
+// decisionOracle is an independent model of a request. decisionOracle has people's actions, and the request's
+// requirements according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
@@ -41,7 +40,7 @@ func (a *decisionOracle) begin(stage int) {
 }
 
 // anew begins the stages again. Earlier decisions then no longer count. If a stage is for the same people as before,
-// the people to whom it was handed on stay.
+// the people to whom it was handed on remain.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -96,7 +95,7 @@ func (a *decisionOracle) say(said word) {
 	}
 }
 
-// full reports whether a person is a full member of the workspace whom Slack knows.
+// full reports whether Slack knows a person as a full member of the workspace.
 func full(who approvers.Identity) bool {
 	return who.ID != "" && !who.Guest && !who.Bot && !who.Deleted && !who.Foreign
 }
@@ -109,7 +108,7 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 	})
 }
 
-// can lists the roles by which a person could decide the current stage, even if the stage does not ask them.
+// can lists the roles under which a person could decide the current stage, even if the stage does not ask these roles.
 func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
@@ -122,9 +121,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may lists the roles by which a person may decide the current stage. The result has the stage's own roles, if the
-// person is in the user group that the stage names; the roles of the leads who were told; and, for invited people, the
-// roles of a peer.
+// may lists the roles under which a person may decide the current stage. The result has three kinds of roles: the
+// stage's own roles, if the person is in the stage's user group; the roles of the leads who were told; and, for invited
+// people, the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -139,8 +138,8 @@ func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// peer lists the roles by which a person could decide in place of the stage's own people. Such a role has at least the
-// same ceiling.
+// peer lists the roles under which a person could decide in place of the stage's own people. Such a role has at least
+// the same ceiling.
 func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
@@ -194,7 +193,7 @@ func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	return out
 }
 
-// policyIs checks a waiting request against the current policy: the request must pass the requirements of both the old
+// policyIs checks a waiting request against the current policy. The request must meet the requirements of both the old
 // and the new policy.
 func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
@@ -217,8 +216,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a later policy. An approval counts if the person may still decide, as
-// far as this is known without asking Slack.
+// stands reports whether an approval counts under a later policy. An approval counts if the person may still decide,
+// according to data that needs no call of Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass

@@ -11,8 +11,8 @@ import (
 	"countersign/approvers"
 )
 
-// drawAction returns a person's action. Slack delivered it some minutes ago, and the card may show other arguments.
-// valid reports whether the action came in time. fresh reports whether the card shows the current arguments.
+// drawAction returns a person's action. Slack delivered the click some minutes ago, and the card may show other
+// arguments. valid reports whether the action came in time. fresh reports whether the card shows the current arguments.
 func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m approvers.Action, valid, fresh bool) {
 	who = one(t, "who", w.people...)
 	m = actionBy(w.r, who, w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago"))*time.Minute))
@@ -27,7 +27,7 @@ func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m appr
 // typing reports whether an approval needs a typed value.
 func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
 
-// agree fails the test if the code under test and the model differ on whether an action is allowed.
+// If the code under test and the model differ on whether an action is allowed, agree fails the test.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
 	if want != (denied == nil) {
 		t.Fatalf("%s by %+v: %v; the oracle says allowed: %t", what, who, denied, want)
@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. The function fails the test if the approval was not given by one of the roles that have
-// the authority for it.
+// given records an approval. The function also fails the test if the approver has none of the roles with the authority
+// for the call.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -222,7 +222,7 @@ func (w *propertyFixture) void(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// run does the work of the executor: it checks the approval against the current policy, and uses the approval up.
+// run does the work of the executor. It checks the approval against the current policy, and then uses the approval.
 func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)

@@ -10,8 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// Random policies are built from these values. There are few values of each kind, so that the policies often use the
-// same ones.
+// Random policies are built from these values. There are few values of each kind, so different policies often use the
+// same values.
 var (
 	someUsers  = []string{"U1", "U2", "U3", "U4", "U5", "U6"}
 	someGroups = []string{"g1", "g2"}

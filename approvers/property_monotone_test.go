@@ -11,18 +11,18 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The changes are a
-// higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling, a shorter
-// list of tools, one member or role less, confirmation, no self-approval, masked values, no blind approvals,
-// never_loosen, observe mode, and a tool that differs from its pin. If a call runs under the stricter policy with the
-// approvals of some people, or without any, it must also run under the earlier policy with the approvals of the same
-// people in some order.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The change is one of
+// these: a higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling,
+// a shorter list of tools, one member or role less, confirmation, no self-approval, masked values, no blind approvals,
+// never_loosen, observe mode, or a tool that differs from its pin. Suppose that a call runs under the stricter policy
+// with the approvals of some people, or without approvals. It must then also run under the earlier policy, with the
+// approvals of the same people in some order.
 //
-// There is one exception. The ceiling applies only to the last stage, and routing asks other roles if a ceiling is
-// lowered. Therefore the same people may not fit into the stages of the earlier policy. The people may not fit if the
-// policies have different last stages, or the same stages in another order, or if only the stricter policy names
-// stages. In this case, these people must be able to fill all places of the earlier stages, each person once. One of
-// these people must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// There is one exception. The ceiling applies only to the last stage. If a ceiling is lowered, routing asks other
+// roles. So the same people may not fit into the stages of the earlier policy. This can happen if the policies have
+// different last stages or another order of stages, or if only the stricter policy names stages. In this case, these
+// people must be able to fill all places of the earlier stages, each person once. One of these people must have the
+// authority for the call's risk. -rapid.checks=N runs twenty times N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -58,8 +58,8 @@ type trial struct {
 	up     bool // all leads are notified before anybody decides
 	looks  bool // people have masked values revealed before they approve
 
-	// unasked is set if nobody has clicked since the policy changed, so that Slack was not asked about people's groups
-	// and addresses.
+	// unasked is set if nobody has clicked since the policy changed. Then Slack was not asked about people's groups and
+	// addresses.
 	unasked bool
 }
 
@@ -73,7 +73,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates to all leads who can be notified, without letting time pass.
+// told escalates to all leads who can be told. No time passes.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -88,7 +88,7 @@ func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request
 	panic("there is always somebody else to tell")
 }
 
-// approve lets a person approve if they may.
+// approve lets a person approve, if the person may.
 func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.Identity) (approvers.Request, bool) {
 	if c.looks {
 		r, _, _ = r.Reveal(deciding(p, start), actionBy(r, who, start), []string{"amount"})
@@ -97,7 +97,7 @@ func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.
 	return c.told(p, after), denied == nil
 }
 
-// allTry lets everybody who may approve do so, until nobody else can.
+// allTry lets all permitted people approve, until nobody else can.
 func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Request {
 	for more := true; more && r.State == approvers.Pending; {
 		more = false
@@ -143,7 +143,7 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 }
 
 // sameLast reports whether the last stage is for the same people as before. The last stage may also be for fewer
-// people, if each stage before it is for the same or fewer people.
+// people, if the same holds for each earlier stage.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -170,9 +170,9 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// enough fails the test if the people who approved a call are too few for a stage that a policy names, if none of them
-// has the authority for its risk, or if one of them asked for it. The function uses only the model, and not the code
-// under test.
+// enough checks the people who approved a call, and fails the test in three cases: they are too few for a stage of the
+// policy, none of them has the authority for the stage's risk, or one of them is a requester. The function uses only
+// the model, and not the code under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -207,7 +207,7 @@ func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Ident
 	}
 }
 
-// holds reports whether a person is in a role, as far as that is known without asking Slack.
+// holds reports whether a person is in a role, according to data that needs no call of Slack.
 func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
@@ -258,7 +258,7 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 }
 
 // against lets people approve and reject in the same order under both policies. The second policy needs fewer
-// rejections to end a request, and must not let through more than the first.
+// rejections to end a request. It must not allow more calls than the first policy.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

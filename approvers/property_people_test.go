@@ -25,7 +25,7 @@ func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Re
 	}
 }
 
-// handOn hands the request on to a colleague, who becomes one of the stage's people.
+// handOn hands the request on to a colleague. The colleague becomes one of the stage's people.
 func (w *propertyFixture) handOn(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawAction(t)
@@ -74,8 +74,7 @@ func (w *propertyFixture) reply(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// drawPresence draws, once for each person, whether they are away, who stands in, and until when they are in
-// do-not-disturb.
+// For each person, drawPresence draws whether they are away, who stands in, and how long they are in do-not-disturb.
 func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}
 	for _, who := range w.people {
@@ -109,8 +108,9 @@ func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// resolveAvailability checks who can be reached. A stand-in joins the stage by a role of their own. If nobody can be
-// reached, the lead is told immediately. Outside of working hours, availability is checked again when somebody works.
+// resolveAvailability checks who can be reached. A stand-in joins the stage under one of their own roles. If nobody can
+// be reached, the lead is told immediately. Outside of working hours, availability is checked again when somebody
+// starts work.
 func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

@@ -81,7 +81,8 @@ func read(p *approvers.Policy, c approvers.Call) reading {
 	return out
 }
 
-// gather combines the tool's policy with all rules that match a call: whether the call waits, and for which stages.
+// gather combines the tool's policy with all rules that match a call. The result says whether the call waits, and for
+// which stages.
 func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, named []approvers.Stage) {
 	t := settings(p, c.Tool, c.Facts.Agent)
 	out = reading{verdict: approvers.Auto, risk: t.Risk, asked: slices.Clone(c.Requesters), selfOK: t.SelfApproval, blind: t.Blind}
@@ -100,8 +101,8 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor determines the stages. The stages are the named stages or, without named stages, the role with the lowest
-// sufficient ceiling.
+// waitingFor determines the stages. The stages are the named stages. If no stages are named, the stage is the role with
+// the lowest sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
 	for i, s := range named {
@@ -132,7 +133,7 @@ func byCeiling(p *approvers.Policy, tool string) []approvers.Role {
 	return roles
 }
 
-// groupAlone completes a stage that names only a user group: it adds the roles by which the group's members decide.
+// If a stage names only a user group, groupAlone adds the roles under which the group's members decide.
 func groupAlone(p *approvers.Policy, tool string, s approvers.Stage, last bool, risk approvers.Risk) approvers.Stage {
 	s.Or = nil
 	for _, role := range byCeiling(p, tool) {
@@ -191,9 +192,8 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether there could be people who pass all stages, each person counted once. The members of a user
-// group and the owner of an address are known only at the click. Therefore a role with such a member could contain
-// anybody.
+// possible reports whether all stages could be passed if each person counts once. The members of a user group and the
+// owner of an address are known only at the click. So a role with such a member could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {

@@ -9,10 +9,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestSilenceEndsEveryRequest brings a request into a random state, and then only lets time pass. Each timer is handled
-// when it is due, in any order. Every request must end, within a time and a number of steps that follow from the
-// policy. No request may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N
-// runs twenty times N cases.
+// TestSilenceEndsEveryRequest brings a request into a random state. Then it only lets time pass. Each timer is handled
+// when it is due, in any order. Every request must end. The policy determines the largest time and number of steps. No
+// request may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N runs
+// twenty times N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -79,15 +79,15 @@ func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	return due
 }
 
-// resolveAgain checks who can be reached, and returns when to check again.
+// resolveAgain checks who can be reached, and returns the time of the next check.
 func (w *propertyFixture) resolveAgain(t *rapid.T) time.Time {
 	_, found := w.r.ResolveAvailability(w.deciding(), nil)
 	w.resolveAvailability(t)
 	return recheckAt(found)
 }
 
-// longest limits how long a request can wait if nobody acts on it. If nobody decides, the request stays at its stage,
-// but each lead gets the stage's time again.
+// longest limits how long a request can wait if nobody acts on it. If nobody decides, the request remains at its stage,
+// but each lead gets the stage's full time.
 func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second

@@ -17,7 +17,7 @@ import (
 
 // TestEveryOrderOfEvents drives one request through random events by random people under random policies.
 // TestEveryOrderOfEvents compares every step with a model that is independent of the code under test: who can decide,
-// whose decision counts, which stages must be passed, who was told, and when each clock runs out. -rapid.checks=N runs
+// whose decision counts, which stages must be passed, who was told, and when each deadline passes. -rapid.checks=N runs
 // twenty times N cases. docs/figures.md says how often the test was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
@@ -63,7 +63,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-// often checks a property in twenty times as many cases as rapid does, on all cores.
+// often checks a property in twenty times more cases than rapid does, on all processors.
 func often(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	t.Run("all", func(t *testing.T) {
@@ -150,7 +150,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	return w
 }
 
-// over reports whether the request is no longer pending, or never was.
+// over reports whether the request is not pending.
 func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
@@ -167,7 +167,7 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 
 func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does what the workflow does before every action.
+// refresh does the same as the workflow before every action.
 func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return
@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. The function also returns true if one of them is zero, which means
-// that there is no time.
+// sooner reports whether at is not later than was. If one of the times is zero, there is no such time, and the function
+// also returns true.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.

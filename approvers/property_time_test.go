@@ -87,7 +87,7 @@ func (w *propertyFixture) through(names []string, at time.Time, d time.Duration)
 	return first
 }
 
-// checkBegun compares the clocks of a stage that has just begun with the model.
+// checkBegun compares the deadlines of a new stage with the model.
 func (w *propertyFixture) checkBegun(t *rapid.T) {
 	times, r := w.times(), w.r
 	if !r.StageAt.Equal(w.now) || !w.through(w.asked(), r.ExpiresAt, times.ExpiresAfter) {
@@ -100,8 +100,8 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 }
 
 // checkEscalation compares the time of the next escalation with the model. The escalation is immediate if the people
-// who were notified last don't work now and their roles escalate outside working hours. There is no escalation if
-// nobody is left to notify.
+// who were told last don't work now, and their roles escalate outside working hours. If there is nobody left to tell,
+// there is no escalation.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -147,8 +147,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire handles a deadline. If the policy escalates on expiry, the stage goes to the next lead and gets its time
-// again, until no lead is left.
+// expire handles a deadline. If the policy escalates on expiry, the stage goes to the next lead with its full time,
+// until there are no more leads.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)
@@ -174,7 +174,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind checks that reminders go only to people who were told, have not decided, are present, and may be disturbed.
+// remind checks who gets reminders: only people who were told, have not decided, are present, and may be disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names of the stored facts with which a request is compared. docs/audit.md lists all facts.
+// The names of stored facts that are compared with a request. docs/audit.md lists all facts.
 const (
 	FactStages         = "stages"   // the plan's stages, as Stage.String writes them
 	FactValidApprovals = "standing" // whose approvals count, in order
@@ -46,8 +46,8 @@ func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }
 
-// agreed returns a text that names the missing approvals of an approved request, or "" if it has all approvals that its
-// plan asks for.
+// agreed returns a text that names the missing approvals of an approved request. If the request has all approvals in
+// its plan, it returns "".
 func (r Request) agreed() string {
 	if _, broken := r.BrokenBy(); broken {
 		return ""
@@ -70,10 +70,11 @@ func (r Request) agreed() string {
 	return ""
 }
 
-// Unrecorded returns how a request differs from its chain, as a part of a sentence. If the request and the chain agree,
-// Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such a request must
-// not be decided or run. Unrecorded also verifies the chain's links and hashes. Unrecorded compares less for an ended
-// request, because its texts may have been erased, or it may have been rebuilt from its history after damage.
+// Unrecorded returns the difference between a request and its chain, as a part of a sentence. If the request and the
+// chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such a
+// request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
+// For an ended request, Unrecorded compares less. Its texts may have been erased, or it may have been rebuilt from its
+// history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()
@@ -113,7 +114,7 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 	return r.undecided(said)
 }
 
-// misended compares the end of a request, and the decisions before it, with the record.
+// misended compares the end of a request, and the decisions before the end, with the record.
 func (r Request) misended(said recording) string {
 	if said.state != r.State {
 		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
@@ -205,8 +206,8 @@ func (x *recording) take(a AuditRecord) {
 	}
 }
 
-// Unrecorded returns how an execution differs from its chain, as a part of a sentence. If the execution and the chain
-// agree, Unrecorded returns "".
+// Unrecorded returns the difference between an execution and its chain, as a part of a sentence. If the execution and
+// the chain agree, Unrecorded returns "".
 func (e Execution) Unrecorded(chain []AuditRecord) string {
 	state, digest := ExecutionNone, ""
 	for _, a := range chain {

@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// A stage with a quorum below one can't be passed by any decision, and no approval can be consumed under it.
+// No decision can pass a stage with a quorum below one. No approval can be used under such a stage.
 func TestQuorumBelowOneNeverCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) approvers.Stage {

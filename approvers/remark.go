@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RemarkKind is the kind of a remark. A remark is a text about a request that does not decide it.
+// RemarkKind is the kind of a remark. A remark is a text about a request. It does not decide the request.
 type RemarkKind string
 
 // The kinds of remark.
@@ -37,8 +37,9 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, whose text is Action.Reason. People who may decide now can add a remark,
-// and so can people whose approval of an earlier stage counts. A remark changes no decision and stops no clock.
+// Say adds an approver's question or comment, whose text is Action.Reason. Two groups of people can add a remark:
+// people who may decide now, and people whose approval of an earlier stage counts. A remark changes no decision and
+// stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -53,8 +54,8 @@ func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []
 	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role, Text: m.Reason, At: in.Now})
 }
 
-// speakingRole returns the role that is shown beside a person's remark: the role by which they may decide now, or by
-// which they approved.
+// speakingRole returns the role beside a person's remark. The person may decide now under this role, or has approved
+// under it.
 func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	role, denied := r.Authority(p, who)
 	if denied == nil {
@@ -68,7 +69,7 @@ func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	return "", denied
 }
 
-// Reply answers a question. Only requesters can do this, and only once per question.
+// Reply answers a question. Only requesters can do this, and only once for each question.
 func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DeferredReminder is a reminder that waits until somebody's do-not-disturb ends.
+// DeferredReminder is a reminder that waits for the end of a person's do-not-disturb.
 type DeferredReminder struct {
 	Who PersonID  `json:"who"`
 	At  time.Time `json:"at"`
@@ -17,7 +17,8 @@ func (r Request) reminds(in DecisionContext) bool {
 	return t.RemindAfter > 0 && r.Reminded < t.Reminders
 }
 
-// nextReminder returns the time of the next reminder for people who have not decided, or zero.
+// nextReminder returns the time of the next reminder for people who have not decided. If there is none, it returns
+// zero.
 func (r Request) nextReminder(in DecisionContext) time.Time {
 	if !r.reminds(in) {
 		return time.Time{}
@@ -29,7 +30,7 @@ func (r Request) nextReminder(in DecisionContext) time.Time {
 	return at
 }
 
-// RemindNext returns when the next reminder is due. The reminder is for everybody who has not decided, or for one
+// RemindNext returns when the next reminder is due. The reminder is for all people who have not decided, or for one
 // person whose do-not-disturb ends. If no reminder is due, RemindNext returns zero.
 func (r Request) RemindNext() time.Time {
 	next := r.RemindAt
@@ -48,10 +49,10 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
-// not decided. If a reminder is due, or the escalation chain has ended once more, Remind reminds all of these people.
-// Otherwise Remind reminds only people whose do-not-disturb has ended. For a person in do-not-disturb, the reminder is
-// deferred until the end of do-not-disturb. A reminder because of a gap only goes to people who were asked before the
-// gap. Remind returns false if no reminder is due.
+// not decided. If a reminder is due, or the chain of leads has ended once more, Remind reminds all of these people.
+// Otherwise Remind reminds only people whose do-not-disturb has ended. If a person is in do-not-disturb, the reminder
+// waits until it ends. If a gap causes a reminder, it goes only to people who were asked before the gap. Remind returns
+// false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {

@@ -39,8 +39,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestWhoHasDecidedIsNotReminded checks that people who approved get no reminder. The same holds for people who
-// rejected if the stage needs more rejections.
+// TestWhoHasDecidedIsNotReminded checks that people who approved get no reminder. If the stage needs more rejections,
+// people who rejected also get no reminder.
 func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3), func(p *approvers.Policy) {
 		p.Approvers[2].Members = users("U0003", "U0004", "U0006")
@@ -59,8 +59,8 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestReminderOfGap checks that after a gap, only people who were asked before the gap are reminded, because nobody
-// else can have clicked in the gap.
+// TestReminderOfGap checks that only people who were asked before the gap are reminded, because other people can't have
+// clicked in the gap.
 func TestReminderOfGap(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3))
 	r := open(t, p, "issue_refund", `{"amount":900}`)
@@ -80,8 +80,8 @@ func TestReminderOfGap(t *testing.T) {
 	}
 }
 
-// TestDoNotDisturb checks that the reminder comes once do-not-disturb has ended, if the request still waits. If
-// do-not-disturb was extended, the reminder comes later.
+// TestDoNotDisturb checks that the reminder comes after do-not-disturb, if the request still waits. If do-not-disturb
+// was extended, the reminder comes later.
 func TestDoNotDisturb(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -98,7 +98,7 @@ func TestDoNotDisturb(t *testing.T) {
 	if !due || !slices.Equal(names(told), []string{"U0004"}) || !end.RemindNext().IsZero() || end.Reminded != 1 {
 		t.Errorf("reminded %v, next at %s, counted %d; want U0004 alone, once, as part of the first", names(told), end.RemindNext(), end.Reminded)
 	}
-	// A person who has decided meanwhile gets no reminder. The same holds for a person who is now away.
+	// If a person has decided in the meantime, the person gets no reminder. An absent person also gets no reminder.
 	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
 		if end, told, _ := r.Remind(deciding(p, later), p2); len(reminded(told)) != 0 || !end.RemindNext().IsZero() {
 			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())
@@ -109,7 +109,7 @@ func TestDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestTwoAreOwed checks that each of two people gets the reminder when that person's do-not-disturb ends.
+// TestTwoAreOwed checks that each of two people gets the reminder when their own do-not-disturb ends.
 func TestTwoAreOwed(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -126,8 +126,7 @@ func TestTwoAreOwed(t *testing.T) {
 	}
 }
 
-// TestARoundIsNoReminder checks that the reminders are not used up when everybody is notified again because no lead is
-// left.
+// TestARoundIsNoReminder checks that telling all people again (after the last lead) does not count as a reminder.
 func TestARoundIsNoReminder(t *testing.T) {
 	p := policyWith(repeats(1), remindsEvery(25*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)

@@ -35,7 +35,7 @@ const (
 	Modify  DecisionKind = "modify"
 )
 
-// Decision is one person's decision, bound to the version of the request that the person was shown.
+// Decision is one person's decision, with the version of the request that the person saw.
 type Decision struct {
 	Kind      DecisionKind  `json:"kind"`
 	By        PersonID      `json:"by"`
@@ -124,7 +124,7 @@ type Request struct {
 	Lost              bool               `json:"lost,omitempty"`    // it ended because the store was restored from a backup; later changes are not known
 }
 
-// AskFacts are the facts at the time of the proposal. The facts are kept so that the call can be planned again.
+// AskFacts are the facts at the time of the proposal. The facts are stored so that the call can be planned again.
 type AskFacts struct {
 	Asker        PersonID          `json:"asker"`
 	AskerName    string            `json:"asker_name"`
@@ -137,7 +137,7 @@ type AskFacts struct {
 	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
-// Action is one person's click on, or message about, a request. At is the time at which Slack delivered the action.
+// Action is one person's click on a request, or a message about it. At is the time at which Slack delivered the action.
 type Action struct {
 	Who       Identity
 	At        time.Time
@@ -190,11 +190,11 @@ func (r Request) Remark(i int) Remark {
 // last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
-// Bundled reports whether the request is decided on a card that it shares with other requests of its step.
+// Bundled reports whether the request shares a card with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns everybody who asked for the request or took part in it, without repetition. These people see the
-// request in their history.
+// People returns all requesters of the request and all people who took part in it, without repetition. These people see
+// the request in their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -242,8 +242,8 @@ func (r Request) At(stage int) int {
 	return n
 }
 
-// Authority returns the role by which a person may decide the current stage under the current policy. Authority does
-// not check whether a decision of this person counts already.
+// Authority returns the role under which a person may decide the current stage, according to the current policy.
+// Authority does not check whether a decision of this person already counts.
 func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -317,14 +317,14 @@ type MessageEdit struct {
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }
 
-// After reports whether the edit supersedes the edit was, which may be nil. Slack may report edits out of order, and a
-// deletion is final.
+// After reports whether the edit replaces the earlier edit was, which may be nil. Slack may report edits out of order,
+// and a deletion is final.
 func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }
 
-// RecordMessageEdit records that the message that led to an open request was edited or deleted. RecordMessageEdit
-// returns false if this is already known.
+// RecordMessageEdit records an edit or deletion of the message that led to an open request. RecordMessageEdit returns
+// false if this is already known.
 func (r Request) RecordMessageEdit(w MessageEdit) (Request, []Event, bool) {
 	if !r.State.Open() || !w.After(r.Facts.MessageEdit) {
 		return r, nil, false

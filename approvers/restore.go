@@ -3,16 +3,16 @@ package approvers
 import "time"
 
 // A store that is restored from a backup lacks everything that happened after the backup. Calls that were open in the
-// backup may have been decided and run since. Therefore all these calls end, and are not decided or run again. People
-// are told to check the outcome.
+// backup may have been decided and run since. So all these calls end. They are not decided or run again. People are
+// told to check the outcome.
 
-// LostTrack returns the reason with which all records end that were open when the backup was made.
+// LostTrack returns the reason that ends all records which were open in the backup.
 func LostTrack(taken time.Time) string {
 	return "the bot's data was put back from a backup of " + taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"
 }
 
-// lostGuidance is the advice to the model about a call that was open when the backup was made.
+// lostGuidance is the advice to the model about a call that was open in the backup.
 const lostGuidance = "It is not known whether it was run. Do not call it again; tell the person that somebody has to check first."
 
 // LostResult is the model's result for a call that was open without a request.
@@ -20,7 +20,7 @@ func LostResult(tool string, taken time.Time) Result {
 	return Result{Status: OutcomeVoided, Tool: tool, Reason: LostTrack(taken), Guidance: lostGuidance}
 }
 
-// Lose ends an open request after the store was restored from a backup taken at the given time.
+// Lose ends an open request after a restore. The given time is the time of the backup.
 func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *Denied) {
 	r, events, denied := r.Void(in, LostTrack(taken))
 	if denied == nil {
@@ -29,8 +29,8 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 	return r, events, denied
 }
 
-// Lose ends a grant after the store was restored from a backup, because uses of the grant after the backup are not
-// known. If the grant is only an offer, Lose declines it.
+// Lose ends a grant after a restore, because nobody knows its uses after the backup. If the grant is only an offer,
+// Lose declines it.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

@@ -112,10 +112,10 @@ func (r Request) ClosedResult(p *Policy) Result {
 	return out
 }
 
-// changedBefore is added to the guidance if the call was edited and then did not run.
+// If a call was edited and then did not run, changedBefore is added to the guidance.
 const changedBefore = " Its arguments had been changed before that (see modified): this is about the changed call."
 
-// reported returns the result of a run whose outcome a person reported. The result says that the text is from that
+// reported returns the result of a run whose outcome a person reported. The result says that the text is from this
 // person, and not from the tool.
 func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	res := Result{
@@ -131,8 +131,8 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult returns the result of a finished execution for the model. This is the tool's own response if nobody edited
-// the call, and a structured result otherwise.
+// RunResult returns the result of a finished execution for the model. If nobody edited the call, this is the tool's own
+// response. Otherwise it is a structured result.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {
@@ -167,8 +167,8 @@ func unfinished(e Execution, status Outcome, reason string, m *Modified, doubt s
 	return out.Text()
 }
 
-// Retry marks a request that repeats a call because the outcome of an earlier run is unknown. The request goes through
-// all stages of its plan.
+// Retry marks a request that repeats a call because an earlier run has an unknown outcome. The request goes through all
+// stages of its plan.
 type Retry struct {
 	Execution string         `json:"execution"` // the earlier run
 	LostAt    time.Time      `json:"lost_at"`   // when the outcome was marked as unknown
@@ -180,7 +180,7 @@ type Retry struct {
 }
 
 // earlierRunNote returns a note for the model. The note says that an earlier run of the call may also have taken
-// effect. earlierRunNote returns "" if there was no earlier run, or if a person reported that it had no effect.
+// effect. earlierRunNote returns "" if there was no earlier run, or if a person reported that the run had no effect.
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

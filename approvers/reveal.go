@@ -9,15 +9,15 @@ import (
 // A person can approve a call with masked values only after the values were revealed to this person. The policy can
 // allow approvals without a reveal (blind) for the tool.
 
-// Reveal records that a person was shown the masked values of one set of arguments.
+// Reveal records that a person saw the masked values of one set of arguments.
 type Reveal struct {
 	By      PersonID `json:"by"`
 	Digest  string   `json:"digest"`
 	Secrets []string `json:"secrets"` // the paths of the values that were masked at that time
 }
 
-// MustReveal reports whether the request's masked values must be revealed to a person before the person can approve. If
-// who is "", the result is for a person to whom nothing was revealed.
+// MustReveal reports whether a person must see the request's masked values before the person can approve. If who is "",
+// the result is for a person who has seen no values.
 func (r Request) MustReveal(p *Policy, who PersonID) bool {
 	t, _ := p.Tool(r.Tool, r.Agent)
 	if t.Blind && r.Plan.Blind {
@@ -34,7 +34,7 @@ func (r Request) revealedTo(who PersonID, secrets []string) bool {
 	})
 }
 
-// Reveal records that a person who may decide was shown the values of the current arguments at some secret paths.
+// Reveal records that a person who may decide saw the values of the current arguments at some secret paths.
 func (r Request) Reveal(in DecisionContext, m Action, secrets []string) (Request, []Event, *Denied) {
 	if denied := r.MayDecide(in, m); denied != nil {
 		return r, nil, denied
@@ -50,9 +50,8 @@ func (r Request) withoutReveal(who PersonID) []Reveal {
 	return slices.DeleteFunc(slices.Clone(r.Revealed), func(v Reveal) bool { return v.By == who })
 }
 
-// revealsAfterEdit returns the reveals that stay valid after an edit. Only the reveals of the editor do, because the
-// editor was shown the masked values and wrote the changes. For everybody else, the values of the new call must be
-// revealed again.
+// revealsAfterEdit returns the reveals that stay valid after an edit. Only the editor's reveals stay valid, because the
+// editor saw the masked values and wrote the changes. All other people must see the values of the new call again.
 func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 	for _, v := range r.Revealed {
 		if v.By == editor && v.Digest == r.Digest {
@@ -81,8 +80,8 @@ const FactShownAs = "surface"
 // ShownAsReveal is the FactShownAs of the form that reveals masked values.
 const ShownAsReveal = "reveal"
 
-// HasSecrets reports whether arguments have values at secret paths. Arguments that can't be read count as arguments
-// with such values.
+// HasSecrets reports whether arguments have values at secret paths. Unreadable arguments count as arguments with such
+// values.
 func HasSecrets(args json.RawMessage, secrets []string) bool {
 	if len(secrets) == 0 {
 		return false
@@ -109,7 +108,7 @@ func hasSecret(v any, secrets []string, path string) bool {
 }
 
 // blindly returns the first masked argument that the grant does not fix to one value, or "". Later calls under the
-// grant could have any value for it, and nobody would see that value.
+// grant could have any value for this argument, and nobody would see the value.
 func (g Grant) blindly(t ToolPolicy) string {
 	if t.Blind {
 		return ""

@@ -69,8 +69,8 @@ func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 	}
 }
 
-// An edit changes the arguments. Only the editor has then seen all masked values, because the editor saw the old values
-// and wrote the new ones.
+// An edit changes the arguments. Then only the editor has seen all masked values, because the editor saw the old values
+// and wrote the new values.
 func TestAnEditNeedsANewLook(t *testing.T) {
 	p := masking()
 	other := person("U0007")
@@ -88,7 +88,7 @@ func TestAnEditNeedsANewLook(t *testing.T) {
 }
 
 // The policy key blind allows approvals without revealing the masked values. The key applies to a request only if the
-// policy has set it at all times since the call was proposed.
+// policy has had it ever since the call was proposed.
 func TestBlind(t *testing.T) {
 	p := masking()
 	blind := tool("issue_refund", func(t *approvers.ToolPolicy) { t.Blind = true })
@@ -114,8 +114,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// An approval that was given blind no longer counts once the policy does not allow it any more, even after the last
-// stage.
+// If the policy no longer allows blind approvals, a blind approval no longer counts, even after the last stage.
 func TestBlindApprovalsFall(t *testing.T) {
 	p, stricter := masking(), masking()
 	p.Tools[5].Blind = true
@@ -173,7 +172,7 @@ func TestBreakGlassNeedsNoReveal(t *testing.T) {
 	}
 }
 
-// A grant covers a masked argument only with the value that its giver was shown.
+// A grant covers a masked argument only with the value that the grant's author saw.
 func TestGrantsOfMaskedCalls(t *testing.T) {
 	const free = `{"amount":50,"currency":"USD"}`
 	p := masking()
@@ -209,8 +208,8 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// No grant is offered for calls with masked values, and an earlier offer can't be accepted, because the person who
-// accepts would not see the values.
+// No grant is offered for calls with masked values, and nobody can accept an earlier offer. The person who accepts
+// would not see the values.
 func TestNoOffersOfMaskedCalls(t *testing.T) {
 	p := masking()
 	p.Tools[5].Grants.Same = []string{"note"}

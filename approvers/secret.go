@@ -12,8 +12,8 @@ import (
 // card, or of each element if card is a list. All values below a secret path are secret too. "*" means all arguments.
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
-// or "format": "password". The schema comes from the tool's source, so it may refer to itself and describe more paths
-// than can be listed. Therefore SecretPaths stops at a limit. Below the limit, every part that could contain a secret
+// or "format": "password". The schema comes from the tool's source. So it may refer to itself, and may describe too
+// many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret
 // counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
@@ -33,7 +33,7 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin reports whether the function is returns true for a schema or for any schema nested in it.
+// anyWithin reports whether the function is returns true for a schema or for a schema inside it.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -59,7 +59,7 @@ type schemaWalk struct {
 	found []string
 }
 
-// schemaStep is a schema within another one, with the path of the arguments that it describes.
+// schemaStep is a schema inside another schema, with the path of the arguments that it describes.
 type schemaStep struct {
 	schema any
 	path   []string
@@ -117,7 +117,7 @@ func (w *schemaWalk) step() {
 	}
 }
 
-// at resolves a reference within the schema; it returns nil for any other.
+// at resolves a reference within the schema. For any other reference, it returns nil.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {

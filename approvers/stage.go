@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sameRoles reports whether two stages have the same roles, in any order, and the same group.
+// sameRoles reports whether two stages have the same group, and the same roles in any order.
 func (s Stage) sameRoles(o Stage) bool {
 	if s.Group != o.Group || len(s.Or) != len(o.Or) {
 		return false
@@ -19,7 +19,7 @@ func (s Stage) sameRoles(o Stage) bool {
 	return !slices.ContainsFunc(o.Roles(), func(name string) bool { return !slices.Contains(roles, name) })
 }
 
-// AsksLike reports whether two stages name the same roles, in the same order, and the same group.
+// AsksLike reports whether two stages name the same group, and the same roles in the same order.
 func (s Stage) AsksLike(o Stage) bool {
 	return s.Group == o.Group && slices.Equal(s.Roles(), o.Roles())
 }
@@ -79,8 +79,8 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps a's order, appends the stages that only b has, and takes the stricter values of stages that both
-// have. unionStages never merges two stages of the same list.
+// unionStages keeps the order of a and appends the stages that only b has. If both have a stage, it keeps the stricter
+// values. unionStages never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -125,9 +125,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns the user ids of members of the roles who are not barred, up to the number most. open is true if one of
-// the roles has members by user group or e-mail address. Such members are known only at the click, so the role is
-// assumed to have enough people.
+// people returns user ids of members of the roles who are not barred. It returns no more than most ids. open is true if
+// one of the roles has members by user group or e-mail address. Such members are known only at the click, so the
+// function assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
@@ -146,7 +146,7 @@ func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []stri
 	return ids, false
 }
 
-// canFill reports whether the roles have n distinct people who are not barred.
+// canFill reports whether the roles have n different people who are not barred.
 func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	ids, open := p.people(roles, n, barred)
 	return open || len(ids) >= n

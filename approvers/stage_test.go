@@ -52,7 +52,7 @@ func TestSameStage(t *testing.T) {
 	}
 }
 
-// TestTwoStagesOfOneListStayTwo checks that two equal stages become one stage if they come from different lists. Two
+// TestTwoStagesOfOneListStayTwo checks that two equal stages become one only if they come from different lists. Two
 // equal stages of the same list stay two stages, for two people.
 func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	once := approvers.Stage{Approver: "finance-director", Quorum: 1}

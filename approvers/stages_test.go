@@ -22,7 +22,7 @@ func mustReject(t testing.TB, p *approvers.Policy, r approvers.Request, who appr
 	return out
 }
 
-// A stage can name several roles. Each person who is in at least one of the roles counts, but only once.
+// A stage can name several roles. Each person who is in at least one of the roles counts once.
 func TestSeveralRoles(t *testing.T) {
 	p := staged(approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2})
 	r := open(t, p, "issue_refund", small)
@@ -154,8 +154,8 @@ func TestRejectsOfSeveral(t *testing.T) {
 	})
 }
 
-// If several rejections are needed, nobody can approve the call at one stage and reject it at the next stage. The
-// number of changed decisions is limited.
+// If several rejections are needed, nobody can approve the call at one stage and reject it at the next. The number of
+// changed decisions is limited.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too

@@ -14,8 +14,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request it, not the model.
-// A tool preview is the tool's own claim and is not verified.
+// ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request a tool preview.
+// The model can't. A tool preview is the tool's own claim, and nobody verifies it.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -55,7 +55,7 @@ type PreviewSource struct {
 	Within   time.Duration   // zero: DefaultWithin
 }
 
-// The default and the greatest time that a preview may take.
+// The default and the maximum time of a preview.
 const (
 	DefaultWithin = 5 * time.Second
 	MaxWithin     = 30 * time.Second
@@ -80,7 +80,7 @@ type PreviewAnswer struct {
 }
 
 // RecordToolPreview records a tool preview, or why there is none. RecordToolPreview changes nothing if the preview is
-// for other arguments or the request is decided.
+// for other arguments, or if the request is decided.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -118,8 +118,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would not succeed, refusalIn returns the reason. Otherwise refusalIn returns "".
-// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would fail, refusalIn returns the reason. Otherwise refusalIn returns "". refusalIn
+// looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -153,7 +153,7 @@ func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }
 
-// sentenceIn returns the text of a member or, if the member is an object, the text of the object's message.
+// sentenceIn returns the text of a member. If the member is an object, it returns the text of the object's message.
 func sentenceIn(raw json.RawMessage) string {
 	var text string
 	var object struct {
@@ -173,8 +173,8 @@ func cutTo(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// Headline returns a one-sentence summary of a tool's text: its first line, or, for a JSON object, its preview, summary
-// or message. If none of these texts is short enough, Headline returns "".
+// Headline returns a one-sentence summary of a tool's text: its first line. For a JSON object, it is the object's
+// preview, summary or message. If none of these texts is short enough, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
@@ -202,8 +202,8 @@ func Headline(text string) string {
 	return text
 }
 
-// MaskText masks the secret values of arguments in a text, both as they are and JSON-escaped. MaskText masks a value of
-// one or two characters only if the value stands alone.
+// MaskText masks the secret values of arguments in a text, in plain form and in JSON-escaped form. MaskText masks a
+// value of one or two characters only if the value is a separate word.
 func MaskText(text string, args json.RawMessage, secrets []string) string {
 	if len(secrets) == 0 || text == "" {
 		return text
@@ -219,7 +219,7 @@ func MaskText(text string, args json.RawMessage, secrets []string) string {
 	return text
 }
 
-// secretTexts returns the values at secret paths: texts, and numbers as they are written.
+// secretTexts returns the values at secret paths: texts, and numbers in their written form.
 func secretTexts(args json.RawMessage, secrets []string) (found []string) {
 	var walk func(dec *jsontext.Decoder, path string, secret bool) error
 	walk = func(dec *jsontext.Decoder, path string, secret bool) error {
@@ -286,10 +286,10 @@ func maskOne(text, secret string) string {
 	}
 }
 
-// alone reports whether a rune beside a value belongs to no word or number.
+// alone reports whether a rune beside a value is outside of words and numbers.
 func alone(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// SetMember sets one member of a JSON object and leaves every other byte as it is.
+// SetMember sets one member of a JSON object, and changes no other byte.
 func SetMember(object json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true))
 	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {

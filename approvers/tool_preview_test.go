@@ -18,8 +18,8 @@ func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) appro
 	return r
 }
 
-// A critical call can't be approved until its preview is ready or has failed. A click from before that time is refused
-// too. A call below critical risk can be approved earlier, and the decision records that the preview was missing.
+// A critical call can't be approved until its preview is ready or has failed. A click from before that time is also
+// refused. A call below critical risk can be approved earlier, and the decision records that the preview was missing.
 func TestCriticalWaitsForItsPreview(t *testing.T) {
 	p := example()
 	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
@@ -219,8 +219,8 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters, and no secret
-// value of more than two characters is stored.
+// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters. It contains no
+// secret value of more than two characters.
 func FuzzToolPreview(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")
 	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")

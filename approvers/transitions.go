@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// DecisionContext has the input of a transition besides the request: the current policy and the time of the
-// transaction.
+// DecisionContext has the other input of a transition: the current policy and the time of the transaction.
 type DecisionContext struct {
 	Policy *Policy
 	Now    time.Time
@@ -42,7 +41,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		events = append(events, PlanChanged{})
 	}
 	r.Plan = plan
-	// Roles that were added as leads, and are no longer leads of the stage's roles, can't decide any more.
+	// Roles that were added as leads can't decide any more if they are no longer leads of the stage's roles.
 	r = r.keepLeads(in.Policy)
 	if len(r.Joined) != len(was.Joined) {
 		events = append(events, LeadsLeft{})
@@ -57,11 +56,11 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
-// takes reports whether an earlier approval is still valid under the plan. The person who approved must not be barred.
-// The role by which the person approved must still name the person and list the tool. The role must be a role of the
-// stage, a lead of such a role, or a role whose people are peers. At the last stage, the role's ceiling must be
-// sufficient. If the policy no longer allows blind approvals, the masked values must have been revealed to the person.
-// An operator's approval is valid as long as the policy allows break glass for the tool.
+// takes reports whether an earlier approval is still valid under the plan. The approver must not be barred. The
+// approver's role must still name the person and list the tool. The role must be a role of the stage, a lead of such a
+// role, or a role whose people are peers. At the last stage, the role's ceiling must be sufficient. If the policy no
+// longer allows blind approvals, the approver must have seen the masked values. An operator's approval is valid as long
+// as the policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -113,8 +112,8 @@ func (r Request) ready(m Action) *Denied {
 	return nil
 }
 
-// MayDecide returns why a person can't make any decision about the request, or nil. The transitions make this check
-// themselves.
+// MayDecide returns the reason why a person can make no decision about the request, or nil. The transitions make this
+// check themselves.
 func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	if denied := r.ready(m); denied != nil {
 		return denied
@@ -151,7 +150,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	return r, events, nil
 }
 
-// retractDecision voids a person's earlier decision at the current stage, because they have changed their mind.
+// If a person changes their mind, retractDecision voids their earlier decision at the current stage.
 func (r Request) retractDecision(who PersonID) Request {
 	r.Decisions = slices.Clone(r.Decisions)
 	for i, d := range r.Decisions {
@@ -208,9 +207,9 @@ func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time)
 	}
 }
 
-// Reject counts a rejection. The request ends when the stage has as many rejections as its limit. A person who approved
-// may still reject a pending request. The only exception is a stage that needs several rejections: people who approved
-// an earlier stage can't reject there.
+// Reject counts a rejection. The request ends when the stage has reached its number of rejections. A person who
+// approved may still reject a pending request. The only exception is a stage that needs several rejections. People who
+// approved an earlier stage can't reject there.
 func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -270,9 +269,9 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals no longer count, and the call is planned again. The editor must have
-// seen the masked values. The editor's own approval counts if they have the authority for the new plan's first stage
-// and were shown all arguments. If the edited call is critical, the editor must also have typed the value, and the tool
+// Modify replaces the arguments. Earlier approvals no longer count, and the call gets a new plan. The editor must have
+// seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
+// stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and the tool
 // preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
@@ -321,7 +320,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request for a person who takes it back. The person is a requester, or somebody whose message waits
+// Withdraw ends a request because a person takes it back. The person is a requester, or a person whose message waits
 // for the end of the request.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
@@ -337,7 +336,7 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 }
 
 // Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can revoke
-// the request. Once the request is approved, everybody who may decide its last stage can revoke it, too.
+// the request. When the request is approved, all people who may decide its last stage can also revoke it.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}
@@ -366,8 +365,8 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r.end(Revoked, m.Who.ID, m.Who.Name, role, m.Reason, in.Now)
 }
 
-// Expire ends a request whose deadline has passed, either undecided or approved and not started in time. If the policy
-// escalates on expiry and there is another lead, an undecided request is passed to that lead instead, and stays
+// Expire ends a request after its deadline. The request is undecided, or it is approved and did not start in time. If
+// the policy escalates on expiry and there is another lead, an undecided request instead goes to this lead, and stays
 // pending. Expire returns false if no deadline has passed.
 func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	switch {
@@ -384,7 +383,7 @@ func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	return r, nil, false
 }
 
-// Void ends an open request because the call that it would run has changed.
+// Void ends an open request because its call has changed.
 func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -392,8 +391,8 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 	return r.end(Voided, "", "", "", reason, in.Now)
 }
 
-// Recheck checks an approved request whose call has not run, after a policy change. If the union of the old and the new
-// plan asks for more approvals, the request is pending again, with a new deadline. If nobody could approve the request,
+// After a policy change, Recheck checks an approved request whose call has not run. If the union of the old and the new
+// plan requires more approvals, the request is pending again, with a new deadline. If nobody could approve the request,
 // it is voided.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {

@@ -177,7 +177,7 @@ func TestDeadline(t *testing.T) {
 	_, _, denied := r.Approve(deciding(p, deadline.Add(time.Microsecond)), late)
 	wantDenied(t, denied, approvers.DeniedLate)
 
-	// The time at which Slack delivered the click counts, not the time at which it is handled.
+	// The click counts with the time at which Slack delivered it, and not with the time of its handling.
 	inTime := actionBy(r, onLead, deadline)
 	if after, _, denied := r.Approve(deciding(p, deadline.Add(time.Minute)), inTime); denied != nil || after.State != approvers.Approved {
 		t.Errorf("a click at the deadline that is handled later: %s, %v", after.State, denied)
@@ -287,8 +287,8 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit, the tool runs without approval. Above the limit, two people decide. An edit by one person
-		// does not replace the approval of the other.
+		// Within the limit, the tool runs without approval. Above the limit, two people decide. If one person edits the
+		// call, this does not replace the other person's approval.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
 		c := callOf("update_shipping_address", small)
@@ -305,7 +305,7 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call that asked is never free after an edit", func(t *testing.T) {
-		// A rule names the stages. The edited arguments match no rule, so the policy alone would let the call run. The
+		// A rule names the stages. The edited arguments match no rule, so the policy alone would allow the call. The
 		// editor belongs to an early stage, and the editor's ceiling is too low. Therefore another person must approve
 		// the call.
 		p := example()
@@ -356,8 +356,8 @@ func TestWithdraw(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// People who approved, and everybody who may decide now, can revoke an approval before the run. A revoked request has
-// ended permanently.
+// Before the run, two groups can revoke an approval: the people who approved, and all people who may decide now. A
+// revoked request has ended permanently.
 func TestRevoke(t *testing.T) {
 	p := example()
 	waiting := open(t, p, "issue_refund", large)
@@ -458,8 +458,7 @@ func TestVoid(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// TestTransitionsDoNotShareMemory checks that the result of a transition does not write into the request that it came
-// from.
+// TestTransitionsDoNotShareMemory checks that a transition's result does not write into the original request.
 func TestTransitionsDoNotShareMemory(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)

@@ -9,8 +9,8 @@ import (
 // TreeHash is a hash in the tree: of a leaf, a subtree, or the root.
 type TreeHash = tlog.Hash
 
-// Tree is the RFC 6962 tree over the journal. Tree has only the data that is needed to append leaves: the roots of the
-// largest complete subtrees, from left to right. On average, appending a leaf computes one or two hashes.
+// Tree is the RFC 6962 tree over the journal. Tree has only the data for appending leaves: the roots of the largest
+// complete subtrees, from left to right. On average, appending a leaf computes one or two hashes.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`

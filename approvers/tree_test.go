@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// leavesOf returns n leaves, and the roots of the trees over the first 0, 1, … n of them, by the literal definition of
-// RFC 6962.
+// leavesOf returns n leaves, and the roots of the trees over the first 0, 1, … n leaves. It follows the literal
+// definition of RFC 6962.
 func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, roots []tlog.Hash) {
 	t.Helper()
 	for i := range n {

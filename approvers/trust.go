@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trust counts an agent's consecutive calls to one tool that were alike, were approved unchanged, and succeeded. After
-// enough such calls the bot proposes a grant. The zero Trust has counted nothing.
+// Trust counts an agent's consecutive calls to one tool that were similar, were approved unchanged, and succeeded.
+// After enough such calls the bot proposes a grant. The zero Trust has counted nothing.
 type Trust struct {
 	Row      int        `json:"row"`
 	ToolHash string     `json:"tool_hash,omitempty"`
@@ -23,8 +23,8 @@ const OfferHolds = 24 * time.Hour
 // maxSigners limits how many people an offer names.
 const maxSigners = 20
 
-// Grow counts an approved and successful call. When the count reaches what the policy asks for, Grow returns the grant
-// to offer and resets the count. A call that can't be granted leaves the count unchanged. A call that differs from the
+// Grow counts an approved and successful call. When the count reaches the policy's number, Grow returns the grant to
+// offer, and resets the count. A call that can't be granted leaves the count unchanged. A call that differs from the
 // counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
@@ -92,9 +92,9 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer. offeredTo starts at the role that approved last, and follows the
-// leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo returns the
-// role that approved last. If the authority of that role does not cover the counted calls either, offeredTo returns
+// offeredTo returns the role that may accept an offer. offeredTo starts at the role of the last approval. It follows
+// the leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo returns the
+// role of the last approval. If the authority of that role does not cover the counted calls either, offeredTo returns
 // false.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {

@@ -94,7 +94,7 @@ func TestTrustBeginsAnew(t *testing.T) {
 	}
 }
 
-// An offer goes to the lead who may grant such calls. Without a lead, it goes to the role itself.
+// An offer goes to the lead who may grant such calls. If there is no lead, the offer goes to the role itself.
 func TestWhoIsOffered(t *testing.T) {
 	lowered := role("finance-director", func(r *approvers.Role) { r.MaxRisk = approvers.Medium })
 	for name, c := range map[string]struct {

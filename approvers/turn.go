@@ -101,7 +101,7 @@ func (t Turn) Stop(problem string, canRetry bool, now time.Time) (Turn, error) {
 	return t, nil
 }
 
-// BeginStop marks a waiting turn: the turn stops once every call of its step has its result. problem is the sentence
+// BeginStop marks a waiting turn. The turn stops when every call of its step has its result. problem is the sentence
 // for people.
 func (t Turn) BeginStop(problem string) (Turn, error) {
 	if t.State != TurnWaiting {
@@ -111,7 +111,7 @@ func (t Turn) BeginStop(problem string) (Turn, error) {
 	return t, nil
 }
 
-// Again resumes a stopped turn at the step where it stopped.
+// Again resumes a stopped turn at its last step.
 func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState
@@ -134,8 +134,8 @@ func (t Turn) Speak(who PersonID) Turn {
 	return t
 }
 
-// ModelQuestion is a question from the model to the people who asked: to confirm something, or to choose. A question
-// grants no right. Risky calls still go to their approvers.
+// ModelQuestion is a question of the model to the requesters: to confirm something, or to choose. A question grants no
+// right. Risky calls still go to their approvers.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Unreached records that Slack refused every card of a stage, so that nobody who may decide the stage can see a card.
+// Unreached records that Slack refused every card of a stage. So nobody who may decide the stage can see a card.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
@@ -13,7 +13,7 @@ type Unreached struct {
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 }
 
-// ReachesNobody reports whether a pending request has no card in Slack, because Slack refused all of them.
+// ReachesNobody reports whether Slack has refused all cards of a pending request.
 func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
@@ -32,7 +32,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that somebody who may decide a request's stage can see a card of the request again.
+// CardShown records that a person who may decide a request's stage can see a card of the request again.
 func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r

@@ -17,25 +17,25 @@ import (
 	"countersign/store"
 )
 
-// elsewhere maps each button that act and form don't handle to the function that handles it.
+// elsewhere maps each button that act and form ignore to the function that handles it.
 var elsewhere = map[string]string{
 	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
 	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
 }
 
-// unnamed lists the buttons that no function compares by name, each with the reason.
+// unnamed lists the buttons that no function compares by name, with the reason for each.
 var unnamed = map[string]string{
 	"ActPage":      "each button in a modal turns a page",
 	"ActChoose":    "it is a prefix, which render.ChoiceOf reads",
 	"ActDetailsOf": "it is a prefix, which render.ActionOf reads",
 }
 
-// neverSubmitted lists the forms that only show something, each with the reason.
+// neverSubmitted lists the forms that only show content, with the reason for each.
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
 // TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. There are
-// two kinds of buttons. The function act handles a button directly. Any other button opens a form, which form draws and
-// submitted handles.
+// two kinds of buttons. The function act handles a button directly. Every other button opens a form. The function form
+// draws it, and submitted handles it.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
@@ -93,7 +93,7 @@ func actionIDs(t *testing.T) map[string]string {
 	return out
 }
 
-// namedActions returns, for each method of this package, the actions that the method compares with or maps.
+// For each method of this package, namedActions returns the actions that the method compares or maps.
 func namedActions(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

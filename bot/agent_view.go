@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// Events with which Slack reports that a person opened the agent, and which channel they view beside it. An app that is
-// configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is configured as
-// an agent gets the other events.
+// With these events, Slack reports that a person opened the agent, and which channel the person views beside it. An app
+// that is configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is
+// configured as an agent gets the other events.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
@@ -35,7 +35,7 @@ type assistantThread struct {
 	} `json:"context"`
 }
 
-// appContext lists the items that a person views beside the agent, with the most relevant item first.
+// appContext lists the items that a person views beside the agent, the most relevant item first.
 type appContext struct {
 	Entities []struct {
 		Type  string `json:"type"`
@@ -53,8 +53,8 @@ func (c appContext) channel() string {
 	return ""
 }
 
-// viewedChannels remembers for a while which channel each person views. This is only a hint for the model, so it is
-// kept only in memory.
+// viewedChannels remembers for a while which channel each person views. The channel is only a hint for the model, so
+// the bot keeps it only in memory.
 type viewedChannels struct {
 	mu sync.Mutex
 	by map[string]viewedChannel // by user
@@ -115,13 +115,13 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
-// opened reports whether an event says that a person opened the agent to write to it.
+// opened reports whether an event says that a person opened the agent in order to write.
 func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
-// greet shows the policy's prompts to a person who opened the agent. The prompts are only suggestions, so a failed call
-// is not retried.
+// greet shows the policy's prompts to a person who opened the agent. The prompts are only suggestions, so the bot does
+// not retry a failed call.
 func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
 	if e.Type != threadStarted { // an agent's prompts are not in a thread, but above the input field
@@ -159,7 +159,7 @@ func (e event) aboutAgent() bool {
 	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
 
-// stopSession stops the agent's work in a thread after a click on Slack's stop button there.
+// After a click on Slack's stop button in a thread, stopSession stops the agent's work there.
 func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

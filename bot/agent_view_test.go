@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A person who may not ask the agent can't stop it with any button.
+// If a person may not ask the agent, no button of this person can stop it.
 func TestStopByAnotherPerson(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -67,8 +67,8 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	}
 }
 
-// A person who opens the agent gets the policy's suggested prompts, unless they may not ask. The messages of this
-// person to the agent include the channel that the person views.
+// A person who opens the agent sees the policy's suggested prompts, unless the person may not ask. This person's
+// messages to the agent name the channel that the person views.
 func TestGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

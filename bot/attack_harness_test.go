@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// attackHarness is a harness for attacks on the bot. Each attack is on its own request, and must have no effect.
+// attackHarness is a harness for attacks on the bot. Each attack is on a separate request, and must have no effect.
 type attackHarness struct {
 	*harness
 	tap     *recordingTransport
@@ -46,7 +46,7 @@ type target struct {
 	order              string
 }
 
-// asks requests a call as asker, and finds its card in the approvers' channel by one of its buttons. ORDER in the
+// asks requests a call as asker. It finds the call's card in the approvers' channel by one of its buttons. ORDER in the
 // arguments is replaced by a unique number.
 func (s *attackHarness) asks(asker, call, button string) target {
 	s.t.Helper()
@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// long returns a call that is too long to be shown whole on its card.
+// long returns a call that is too long for its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }

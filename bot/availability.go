@@ -53,8 +53,8 @@ func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 // userChange is Slack's event about a change of a person.
 const userChange = "user_change"
 
-// aboutAccount reports whether an event says that an account was deactivated, or that a deactivated account is active
-// again. Slack sends the same event for other changes, such as each new status.
+// aboutAccount reports whether an event says that an account was deactivated or reactivated. Slack sends the same event
+// for other changes, such as each new status.
 func aboutAccount(users *directory.Users, e event) bool {
 	var who struct {
 		ID      string `json:"id"`
@@ -63,8 +63,8 @@ func aboutAccount(users *directory.Users, e event) bool {
 	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
 }
 
-// When a person's account was deactivated or activated again, accountChanged makes the workflow check all requests that
-// wait for this person again.
+// If a person's account was deactivated or reactivated, accountChanged makes the workflow check all requests that wait
+// for this person again.
 func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, e.userID(), policy)
@@ -73,8 +73,7 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	}
 	var roles []string
 	for _, role := range policy.Approvers {
-		// If an account is deactivated, Slack has removed it from its user groups, and does not find it by its e-mail
-		// address.
+		// Slack removes a deactivated account from its user groups, and no longer finds it by e-mail address.
 		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
 			roles = append(roles, role.Name)
 		}
@@ -88,7 +87,7 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	return nil
 }
 
-// member returns a person's identity, including every user group that a role of the policy names.
+// member returns a person's identity, with each user group that a role of the policy names.
 func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.ID == "" {
@@ -112,7 +111,8 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. stagePeople includes people who can't decide now. For a request that is not pending it returns nobody.
+// people. stagePeople includes people who can't decide now. If a request is not pending, the function returns no
+// people.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {
@@ -148,7 +148,7 @@ const (
 	maxDisturbed = 50 // maximum number of people per request whose do-not-disturb is queried
 )
 
-// presence returns a person's availability, from the absence that they recorded and from Slack's answers.
+// presence returns a person's availability. It uses the person's recorded absence and Slack's answers.
 func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)

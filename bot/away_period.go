@@ -103,14 +103,15 @@ func (l awayPeriod) validate(now time.Time) error {
 	return nil
 }
 
-// unclear is the error for a text that can't be understood. The error quotes the text and says what to write instead.
+// unclear is the error for a text that the parser does not understand. The error quotes the text and says what to write
+// instead.
 type unclear string
 
 func (u unclear) Error() string { return string(u) }
 
 func notClear(format string, args ...any) error { return unclear(fmt.Sprintf(format, args...)) }
 
-// words has the words of a text that are not parsed yet.
+// words has the words of a text that are not yet parsed.
 type words []string
 
 func (w *words) next() string {
@@ -136,7 +137,7 @@ func (w *words) skip(one string) {
 	}
 }
 
-// timeParser parses times as people write them, in their time zone.
+// timeParser parses times in the form that people write, in their time zone.
 type timeParser struct{ now time.Time }
 
 // midnight returns the start of the day that is the given number of days after t's day.
@@ -223,9 +224,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days" and returns the end of a period of that length that starts at from. If the
-// duration is in days, the period ends at the same time of day at which it starts. If the start was given as a day
-// without a time, from is midnight of that day.
+// span parses a duration such as "3 days". It returns the end of a period of this length that starts at from. If the
+// duration is in days, the period ends at the same time of day at which it starts. If the start was a day without a
+// time, from is midnight of this day.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

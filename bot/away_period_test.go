@@ -105,8 +105,8 @@ func TestUnclearLeaves(t *testing.T) {
 	}
 }
 
-// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, regardless of the previous day's length,
-// and that an absence of some days from now ends at the same time of day.
+// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, whatever the length of the previous day.
+// An absence of some days from now ends at the same time of day.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")

@@ -68,7 +68,7 @@ func testAway(t *testing.T, h *harness) {
 	h.answered("teo", "U0BOT", "You are not away", "/countersign away until monday")
 }
 
-// A stand-in and the absent person are told what the stand-in can't decide.
+// The bot tells a stand-in and the absent person what the stand-in can't decide.
 func TestAwayWithALesserStandIn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -104,7 +104,7 @@ func TestAwayRefused(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Team Lead: <@U0002>")
 }
 
-// If all people of a role are in do-not-disturb, its lead is told immediately.
+// If all people of a role are in do-not-disturb, the bot tells the role's lead immediately.
 func TestDoNotDisturb(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -113,7 +113,7 @@ func TestDoNotDisturb(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "Not decided yet, so Finance Director is asked as well")
 }
 
-// If Slack does not say whether a person can be disturbed, the person counts as reachable, and nothing is delayed.
+// If Slack does not say whether a person can be disturbed, the person counts as reachable. Nothing is delayed.
 func TestDoNotDisturbUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

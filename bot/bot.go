@@ -41,10 +41,10 @@ type Config struct {
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
 	// Share returns the number of processes that share Slack's rate limits. Share also returns the time since which
-	// this process receives the messages of Workflow.Tell from the other processes. If this process receives no
-	// messages, the time is zero. If Share is nil, there is only this process.
+	// this process receives the other processes' messages of Workflow.Tell. If this process receives no messages, the
+	// time is zero. If Share is nil, there is only this process.
 	Share func() (processes int, hears time.Time)
-	// Unlimited disables Slack's published rate limits, for a local workspace. The bot then waits only after Slack has
+	// Unlimited disables Slack's published rate limits, for a local workspace. Then the bot waits only after Slack has
 	// refused a call because of a limit.
 	Unlimited bool
 	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
@@ -141,8 +141,8 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// TeamOf returns a function that returns the id by which the people of a bot's workspace are identified. This is the id
-// of the workspace's enterprise or, without an enterprise, the workspace's own id. See approvers.Who.
+// TeamOf returns a function. This function returns the id that identifies the people of a bot's workspace. This is the
+// id of the workspace's enterprise or, without an enterprise, the workspace's own id. See approvers.Who.
 func TeamOf(b *Bot) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		me, err := b.whoAmI(ctx)
@@ -169,7 +169,7 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 // right token.
 var ErrToken = errors.New("Slack refuses a token")
 
-// Check verifies the tokens with Slack. The error of Check says what to do.
+// Check verifies the tokens with Slack. The error of Check tells the operator what to do.
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
@@ -200,7 +200,7 @@ func (b *Bot) socketAddress(ctx context.Context) (string, error) {
 }
 
 // appToken returns the error for an app token that Slack refuses. For every other error, appToken returns nil, because
-// the error is transient and the call is retried.
+// the error is temporary and the call is retried.
 func appToken(err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) || code == "missing_scope" {
 		return fmt.Errorf("%w: the app token (%s). Set SLACK_APP_TOKEN to an app-level token with the scope connections:write", ErrToken, code)
@@ -208,7 +208,7 @@ func appToken(err error) error {
 	return nil
 }
 
-// fetchedOnce fetches a value until it succeeds once, and then keeps it.
+// fetchedOnce fetches a value until it succeeds. Then it keeps the value.
 type fetchedOnce[T any] struct {
 	fetching singleflight.Group
 	v        atomic.Pointer[T]
@@ -249,8 +249,8 @@ func newTransport(b *Bot) transport.Transport {
 // overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
-// Run receives from Slack until ctx ends, through Socket Mode or, if Config.Listen is set, over HTTP. Run returns early
-// only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run retries.
+// Run receives from Slack until ctx ends, through Socket Mode. If Config.Listen is set, it receives over HTTP. Run
+// returns early only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
@@ -274,9 +274,9 @@ func (b *Bot) Ready(context.Context) error {
 	return b.transport.Ready()
 }
 
-// Arriving returns an error if the bot is ready, but Slack's requests probably do not reach it.
+// Arriving returns an error if the bot is ready, but Slack's requests probably do not arrive.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if it is time to
-// test whether Slack answers again.
+// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if it is time for
+// another test of Slack.
 func (b *Bot) Worth() bool { return b.api.Worth() }

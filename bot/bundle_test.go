@@ -190,8 +190,7 @@ func TestBundleRejectAll(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed", "rejected", "too much")
 }
 
-// A call of a bundle can be moved to a card of its own from its Details…. In direct messages each person has a copy of
-// the bundle.
+// A call of a bundle can get its own card from its Details…. In direct messages each person has a copy of the bundle.
 func TestBundleApart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -277,7 +276,7 @@ func TestCardQueueInSlack(t *testing.T) {
 	})
 }
 
-// If Slack does not let the queue's message be deleted, the message says that the queue is empty.
+// If Slack refuses to delete the queue's message, the message says that the queue is empty.
 func TestCardQueueMessageStays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 1 })

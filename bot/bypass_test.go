@@ -23,8 +23,8 @@ var makers = map[string][]string{
 	"NewMarkdownBlock":                   nil,
 }
 
-// writers lists the functions that add text unchanged. Text from people, models and tools must pass through Visible
-// before such a function gets it. Exported and unexported names are treated as equal.
+// writers lists the functions that add text unchanged. Before such a function gets text from people, models and tools,
+// the text must pass through Visible. Exported and unexported names are treated as equal.
 var writers = map[string]bool{
 	"say": true, "strong": true, "soft": true, "code": true, "headline": true, "exact": true, "quoted": true, "small": true, "plainText": true, "button": true, "confirm": true,
 }
@@ -98,7 +98,7 @@ func calledFunction(call *ast.CallExpr) string {
 	return ""
 }
 
-// ofDomain reports whether an expression calls something in package approvers, such as the conversion approvers.Code.
+// ofDomain reports whether an expression calls package approvers, such as the conversion approvers.Code.
 func ofDomain(call *ast.CallExpr) bool {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -115,8 +115,8 @@ func unexported(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// uncleaned returns the fields in an expression that contain text from people, models or tools and don't pass through a
-// cleaner. The function skips fields that are only compared, because these are not shown.
+// uncleaned returns the fields in an expression that contain text from people, models or tools and do not pass through
+// a cleaner. The function skips fields that are only compared, because the bot does not show these.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -26,21 +26,22 @@ const (
 	mostMessages  = 1000 // messages of a channel, and of a thread
 	mostThreads   = 200  // of a channel
 	pageOfHistory = 200
-	// oldThreads limits the age of threads in which the bot does not take part. New replies of such a thread are read
-	// if it began at most this long before the gap.
+	// oldThreads limits the age of threads in which the bot does not take part. In such a thread, the bot reads new
+	// replies only if the thread began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been silent. The thread of a conversation is read
-	// if the last message was written at most this long before the gap, even if the thread is much older.
+	// oldTalks limits how long a conversation with the bot may have been quiet. The bot reads the thread of a
+	// conversation if its last message was written at most this long before the gap. The thread itself may be much
+	// older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
 	// longAway is the age from which the answer to a message includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
-// CatchUp reads the messages of a gap in which no deliveries were received. It handles these messages as if Slack had
-// delivered them. A message that was received before is recognized by its id. Therefore the order of the history and a
-// (repeated) delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a channel
-// that the bot has joined, only that channel is read.
+// CatchUp reads the messages of a gap, in which the bot received no deliveries. It handles these messages as if Slack
+// had delivered them. A message that was received before is recognized by its id. Therefore the order of the history
+// and a (repeated) delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a
+// channel that the bot has joined, CatchUp reads only this channel.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 }
 
 // readJoined reads a channel that the bot has joined. readJoined reads as far back as settings.MostReread allows,
-// because it is unknown when the bot was removed from the channel; the bot may have been down at that time. readJoined
+// because nobody knows when the bot was removed from the channel. The bot may have been down at that time. readJoined
 // reads an older thread only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
@@ -150,7 +151,7 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's rate limits allow it. All other calls go first, so the wait may take minutes.
+// patiently makes a call when Slack's rate limits allow it. All other calls go first, so this wait may take minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -340,8 +341,8 @@ func slackTime(t time.Time) string {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/int(time.Microsecond))
 }
 
-// hear stores a message as if Slack had delivered it. A new message is stored in its current version. For a message
-// that was received before, its edit is stored.
+// hear stores a message as if Slack had delivered it. A new message is stored in its current version. If a message was
+// received before, the function stores its edit.
 func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	if m.User == c.me.User {
 		return nil
@@ -369,9 +370,8 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	return err
 }
 
-// asEvent converts a message of a history to an event, and returns the event also in the form in which it is stored.
-// edited is the time of the edit. The time is empty for a message that was not received before, even if the message was
-// edited.
+// asEvent converts a message of a history to an event. It also returns the event in its stored form. edited is the time
+// of the edit. If a message was not received before, the time is empty, even if the message was edited.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{
 		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,

@@ -111,7 +111,7 @@ func (m *manyHistories) called(start string) (calls, places int) {
 	return calls, places
 }
 
-// TestCatchUpBounds checks that the bot reads no more channels, messages, threads, replies and days than the limits
+// TestCatchUpBounds checks that the bot reads only as many channels, messages, threads, replies and days as the limits
 // allow. The log names each limit once for each place.
 func TestCatchUpBounds(t *testing.T) {
 	slack := &manyHistories{calls: map[string]int{}, oldest: map[string]string{}, says: map[string][]map[string]any{}}

@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// channelEvent returns the channel in which the bot can no longer write, if Slack refused an outbox message for this
-// reason. lost is the channel's id, or its name from the policy if the id is unknown. lost is empty for direct
-// messages. The result lost is also empty if the bot is still a member, because then Slack refuses only this message.
+// If Slack refused an outbox message because the bot can no longer write in its channel, channelEvent returns this
+// channel. lost is the channel's id. If the id is unknown, lost is the channel's name from the policy. lost is empty
+// for direct messages. lost is also empty if the bot is still a member, because then Slack refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -48,8 +48,8 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 }
 
 // channelLostEvents lists the events that say that the bot can no longer write in a channel. channelRestoredEvents
-// lists the events that say that it can write there again. When the bot is removed from a channel, it gets channel_left
-// or group_left. After a public channel is unarchived, the bot must join it again.
+// lists the events that say that the bot can write in a channel again. When the bot is removed from a channel, it gets
+// channel_left or group_left. After a public channel is unarchived, the bot must join it again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
@@ -102,8 +102,8 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }
 
-// A Slack Connect channel includes people of other organisations, who must not see the content of cards. Therefore
-// cards are not posted in such a channel unless the policy names it. Instead, each approver gets the card by direct
+// A Slack Connect channel includes people of other organisations. They must not see the content of cards. So the bot
+// posts no card in such a channel, unless the policy names the channel. Instead, each approver gets the card by direct
 // message, as if the bot could not write in the channel. Conversations are not affected. Conversations stay in the
 // channel where they began.
 
@@ -135,8 +135,8 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// lookUpCardChannels looks up the channels in which the policy posts cards, so that the first critical card does not
-// wait for a lookup while Slack's rate limit is exhausted. If a lookup fails now, it is repeated when a card needs it.
+// lookUpCardChannels looks up the channels in which the policy posts cards. So the first critical card does not wait
+// for a lookup when Slack's rate limit is used up. If a lookup fails now, it is repeated when a card needs it.
 func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {
@@ -153,9 +153,8 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	}
 }
 
-// moveShared handles an event that says that a channel is now, or is no longer, shared. moveShared asks Slack for the
-// current state, because the channel may be shared only within the enterprise, or still be shared with other
-// organisations.
+// moveShared handles an event that says that a channel is now shared, or is no longer shared. moveShared asks Slack for
+// the current state. The channel may be shared only within the enterprise, or still be shared with other organisations.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

@@ -54,8 +54,8 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 }
 
-// If the conversation's channel is archived while a call waits, the requester gets the conversation's messages by
-// direct message. The messages include the button that withdraws the call.
+// If the conversation's channel is archived while a call waits, the requester gets the messages by direct message. The
+// messages include the button that withdraws the call.
 func TestArchivedConversation(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -69,7 +69,7 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// If Slack sends no event, the bot notices at its next post that it lost a channel. The bot then moves the other open
+// If Slack sends no event, the bot notices the lost channel at its next post. The bot then moves the other open
 // messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestSharedChannelThatNobodyToldOf(t *testing.T) {
 	}
 }
 
-// A policy that starts to name a shared channel takes effect immediately for new cards.
+// If a changed policy names a shared channel, new cards immediately go to this channel.
 func TestSharedChannelIsNamedLater(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

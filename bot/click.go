@@ -25,12 +25,12 @@ var (
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
 	// errUnknown says that no outbox message has the id in the button's token.
 	errUnknown = errors.New("no such outbox message")
-	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it, because it stopped or
+	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it. The bot stopped or
 	// redrew the message before that.
 	errUnrecorded = errors.New("the clicked version was never recorded")
 	// errReplaced says that the clicked message was marked as lost and has been reposted.
 	errReplaced = errors.New("the clicked message was reposted")
-	// errCopied says that the clicked button is on another message than the one that the bot posted.
+	// errCopied says that the clicked button is on another message than the bot's.
 	errCopied = errors.New("the button is not on the posted message")
 	// errForged says that the bot never posted such a button on this message.
 	errForged = errors.New("the bot never posted such a button there")
@@ -48,7 +48,7 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
-// findClickTarget finds the request, grant or other subject of a button token, and validates the token against the
+// findClickTarget finds the subject of a button token, such as a request or a grant. It validates the token against the
 // stored rendering. If action is not empty, it must match too.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
@@ -277,8 +277,8 @@ func (b *Bot) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// answerClick tells a person why their click changed nothing. After a successful change it says nothing, because the
-// messages in Slack show the change.
+// answerClick tells a person why their click changed nothing. After a successful change, the function says nothing,
+// because the messages in Slack show the change.
 func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
@@ -288,8 +288,8 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 	return nil
 }
 
-// authority asks Slack who clicked, with the user groups that can give authority over the target. For a change of
-// arguments, which may raise the risk, the function does not use a cached answer.
+// authority asks Slack who clicked, with the user groups that can give authority over the target. A change of arguments
+// may raise the risk, so the function then uses no cached answer.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:
@@ -321,8 +321,8 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// mayRetry reports whether another try to identify the person may succeed, because Slack could not be reached or asks
-// the bot to wait. Refusals such as a missing scope are permanent.
+// mayRetry reports whether another try to identify the person may succeed. It may if Slack could not be reached, or
+// asks the bot to wait. Refusals such as a missing scope are permanent.
 func mayRetry(d delivered, cause error) bool {
 	code := slackapi.ErrorCode(cause)
 	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
@@ -336,8 +336,8 @@ func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, 
 	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
 }
 
-// identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle, with the user groups that
-// can give authority over each of them.
+// identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
+// user groups that can give authority over each call.
 func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (who approvers.Identity, err error) {
 	var tools, groups []string
 	highest := approvers.Low
@@ -362,8 +362,8 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 	return who, nil
 }
 
-// decideAll decides all calls that the clicked version offered for decision. If one can't be decided, decideAll decides
-// none.
+// decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
+// decides none.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied

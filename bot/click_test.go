@@ -167,7 +167,7 @@ func TestForgedClicks(t *testing.T) {
 	}
 }
 
-// A forged form decides nothing, and neither does a form from another workspace.
+// A forged form decides nothing. A form from another workspace also decides nothing.
 func TestForgedForms(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -214,10 +214,10 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a version that the bot never recorded. This happens if the bot stopped before it could record the
-// version, and the state had changed when the bot drew the message again. A click on that version decides nothing,
-// because the bot does not know what the version showed. Such a click is not a forgery. The person is told so, the
-// message is redrawn, and the next click counts.
+// Slack may show a version that the bot never recorded. This happens if the bot stopped before it recorded the version,
+// and the state had changed when the bot redrew the message. A click on that version decides nothing, because the bot
+// does not know what the version showed. Such a click is not a forgery. The person is told so, the message is redrawn,
+// and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -265,8 +265,8 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
-// If the risk is high or critical, Slack is asked at each click. If the risk is lower, an answer of Slack from the last
-// minute is enough, unless the policy has changed or arguments are edited.
+// If the risk is high or critical, Slack is asked at each click. For a lower risk, Slack's answer from the last minute
+// is sufficient, unless the policy has changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t)

@@ -26,7 +26,7 @@ type command struct {
 }
 
 // subcommand is one function of the slash command. run returns the answer to the user. text is the input after the
-// subcommand's name. If a subcommand changes something, it closes the delivery in the same transaction.
+// subcommand's name. If a subcommand changes the state, it closes the delivery in the same transaction.
 type subcommand struct {
 	name  string
 	usage []string // the forms in which it is typed, each with its effect

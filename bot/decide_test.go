@@ -46,7 +46,7 @@ func TestModify(t *testing.T) {
 }
 
 // The button of the form Modify… does exactly what its label says. If the entered values lead to another action, the
-// form stays open with another button, and says why. Nothing is decided until the new button is pressed.
+// form stays open with another button, and gives the reason. Nothing is decided until the new button is pressed.
 func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	h := newHarness(t, func(h *harness) {
 		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
@@ -134,7 +134,7 @@ func TestDeniedClicks(t *testing.T) {
 	}
 }
 
-// A requester who is an approver is told that somebody else has to decide.
+// A requester who is also an approver is told that another person has to decide.
 func TestNoSelfApproval(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -191,7 +191,7 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// If two people click at the same time, only one click takes effect, and the other person is told who decided.
+// If two people click at the same time, only one click takes effect. The other person is told who decided.
 func TestTwoClickers(t *testing.T) {
 	t.Parallel()
 	clicked := make(chan struct{})
@@ -230,7 +230,7 @@ func TestTwoClickers(t *testing.T) {
 	}
 }
 
-// A form that was opened before somebody else decided changes nothing.
+// If a form was opened before another person decided, it changes nothing.
 func TestFormLosesTheRace(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

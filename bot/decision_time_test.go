@@ -70,7 +70,7 @@ func (h *harness) wantDecisionTime(request string) {
 	}
 }
 
-// The decision time is recorded wherever people decide: on a card in a channel, in a form, in the form with all
+// The bot records the decision time wherever people decide: on a card in a channel, in a form, in the form with all
 // arguments, and in a direct message.
 func TestDecisionTime(t *testing.T) {
 	t.Parallel()

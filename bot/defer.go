@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// The bot does nothing for a person whom it can't look up. If Slack does not identify the writer of a message, the
-// message is kept and tried again for a while, and later messages of the same conversation wait behind it.
+// The bot does nothing for a person whom it can't look up. If Slack does not identify the writer of a message, the bot
+// keeps the message and tries again for a while. Later messages of the same conversation wait behind it.
 const (
 	firstLookup  = 15 * time.Second
 	lastLookup   = 2 * time.Minute
@@ -26,7 +26,7 @@ type deferredError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler calls it, and holds the later messages of the
+// After returns how long to wait before the next try. The scheduler calls it, and delays the later messages of the
 // conversation for the same time.
 func (e deferredError) After() time.Duration { return e.wait }
 
@@ -76,8 +76,8 @@ func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	return deferredError{cause, min(wait, lastLookup)}
 }
 
-// tell sends a notice to the writer if the message is meant for the bot, because it is addressed to the bot or belongs
-// to a current conversation.
+// tell sends a notice to the writer if the message is for the bot: it is addressed to the bot, or belongs to a current
+// conversation.
 func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 	if !isAddressed(b.row, &b.self) {
 		me, known := b.self.known()

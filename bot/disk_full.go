@@ -32,8 +32,8 @@ func whyRefused(cause error) string {
 }
 
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
-// missing. For a command or a submitted form, the acknowledgement contains the notice. Other deliveries are not
-// acknowledged, so Slack shows its own error, and the person gets a separate notice.
+// missing. For a command or a submitted form, the acknowledgement contains the notice. The bot does not acknowledge
+// other deliveries. So Slack shows its own error, and the person gets a separate notice.
 func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
@@ -68,8 +68,8 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 	return nil, cause
 }
 
-// refuseForm rejects an otherwise valid form. The error is shown at the form's first field, so that the person keeps
-// their input. If the form has no fields, the text replaces the form.
+// refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
+// input. If the form has no fields, the text replaces the form.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {

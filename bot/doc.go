@@ -18,7 +18,7 @@
 // API. render draws messages and forms. directory looks up people and channels. installation examines how the app is
 // set up. bottest has fixtures for tests.
 //
-// A delivery takes this path: transport receives it, receive.go stores it, handle.go picks it up, and message.go,
-// click.go, form.go, submit.go and command.go act on it. An outbox message takes this path: show.go draws it, post.go
+// A delivery takes this path. transport receives it, receive.go stores it, and handle.go picks it up. Then message.go,
+// click.go, form.go, submit.go or command.go acts on it. An outbox message takes this path: show.go draws it, post.go
 // and draft.go write it, and unconfirmed.go finds posts whose response was lost.
 package bot

@@ -18,9 +18,9 @@ import (
 	"countersign/store"
 )
 
-// This file shows the model's text while it is written. The text is provisional. The finished step replaces it, in the
-// Slack message that the workflow's draft record names. Errors here are ignored, because at the end one message has the
-// whole answer.
+// This file shows the model's text while the model writes it. The text is provisional. The finished step replaces this
+// text, in the Slack message that the workflow's draft record names. Errors here are ignored, because at the end one
+// message has the whole answer.
 
 // Timing of drafts. If the model finishes before draftAfter, there is no draft, and only the finished answer is posted.
 const (
@@ -51,7 +51,7 @@ type drafts struct {
 	under map[string]*Draft
 }
 
-// Draft starts a draft for a step of a turn. Nothing is shown until the model has been writing for a while.
+// Draft starts a draft for a step of a turn. The bot shows nothing until the model has written for a while.
 func (b *Bot) Draft(turn string, step int) *Draft {
 	return &Draft{b: b, turn: turn, step: step, news: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
@@ -72,7 +72,7 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft, so that no more text is shown. Close waits until the current call to Slack is complete and
+// Close ends the draft. No more text is shown after this. Close waits until the current call to Slack is complete and
 // recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
@@ -108,8 +108,8 @@ func (ds *drafts) remove(d *Draft) {
 	}
 }
 
-// end ends the draft of a turn and waits until the draft's outcome is recorded. The function returns false if there was
-// no draft.
+// end ends the draft of a turn, and waits until the draft's outcome is recorded. The function returns false if there
+// was no draft.
 func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 	ds.mu.Lock()
 	d := ds.under[turn]
@@ -129,7 +129,7 @@ func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 // errNoUse says that no more text of a draft can be shown.
 var errNoUse = errors.New("the draft is not shown any further")
 
-// work shows the text, as often as Slack accepts it, until the draft is closed or can't be shown any more.
+// work shows the text as often as Slack accepts it, until the draft is closed or can't be shown any more.
 func (d *Draft) work() {
 	defer d.b.drafts.remove(d)
 	defer close(d.done)
@@ -169,7 +169,7 @@ func (d *Draft) rest(wait time.Duration) bool {
 	}
 }
 
-// streamWriter writes one draft into Slack: as a stream or, if Slack does not accept one, by changing a message.
+// streamWriter writes one draft into Slack. It uses a stream. If Slack accepts no stream, it changes a message.
 type streamWriter struct {
 	b    *Bot
 	turn string
@@ -394,7 +394,7 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 	}
 }
 
-// endStream ends the stream of a message, because Slack does not change a message that is being streamed.
+// endStream ends the stream of a message, because Slack does not change a message during its stream.
 func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
 	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // in all these cases the message is no longer a stream, or the following change will fail
@@ -403,7 +403,7 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// drafted waits until the draft of an outbox message has ended, and then reads the outbox message again from the store.
+// drafted waits until the draft of an outbox message has ended. Then it reads the outbox message again from the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

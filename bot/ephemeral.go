@@ -21,8 +21,8 @@ type ephemeralReply struct {
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// replyEphemeral sends a private reply. The reply is not retried indefinitely, because no other work depends on the
-// reply. If Slack refuses the ephemeral message, the reply is sent as a direct message.
+// replyEphemeral sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
+// If Slack refuses the ephemeral message, the reply is sent as a direct message.
 func (b *Bot) replyEphemeral(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
 	b.sendEphemeral(ctx, r, render.Paragraph(p...))
 }

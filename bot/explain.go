@@ -99,8 +99,8 @@ func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string,
 const maxExplained = 5
 
 // For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
-// named a request by its id, the request is explained only if it concerns the person. If the person gave a link to the
-// card, there is no such check, because people who can see the card may see all of this anyway.
+// gave the id of a request, the bot explains the request only if it concerns the person. If the person gave a link to
+// the card, there is no such check, because people who see the card may see all of this.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -134,10 +134,10 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 	return slices.ContainsFunc(p.Approvers, func(role approvers.Role) bool { return role.Covers(r.Tool) && role.Holds(who) })
 }
 
-// typographic replaces the quotes that Slack's input substitutes for straight ones.
+// Slack's input replaces straight quotes. typographic restores them.
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
-// explainCall draws who would have to approve a hypothetical call, as if the person asked for the call in this channel.
+// explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.
 func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
@@ -185,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool, and otherwise
-// the first agent that offers the tool.
+// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool. If it does
+// not, this is the first agent that offers the tool.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name

@@ -17,7 +17,7 @@ func (h *harness) typed(user, text string, words ...string) posted {
 	return h.answered(user, "#support", words...)
 }
 
-// The command explain says who would have to allow a call, and by which rule, as if the call were requested in that
+// The command explain says who would have to allow a call, and by which rule, if the call were requested in that
 // channel. The command creates no request.
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// The shortcut explains a card in a form, and gives a friendly answer on a message without a request.
+// The shortcut explains a card in a form. On a message without a request, it gives a friendly answer.
 func TestExplainShortcut(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

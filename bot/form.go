@@ -37,7 +37,7 @@ func formOf(i interaction) (string, bool) {
 // after three seconds.
 const openWait = 4 * time.Second
 
-// openAgain is the delay between two attempts to fill a loading view that another replica opens.
+// openAgain is the pause before the bot tries again to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
 // forms tracks the loading views that this process opened, by inbox id.
@@ -52,8 +52,8 @@ type opening struct {
 	at   time.Time
 }
 
-// openLoading immediately opens a modal that says that it is loading. The handler of the click later replaces the
-// modal's content. The modal's external id is the click's id.
+// openLoading immediately opens a modal with a loading text. The handler of the click later replaces the modal's
+// content. The modal's external id is the click's id.
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.forms.add(id, o) {
@@ -236,7 +236,7 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 	return nil
 }
 
-// openWithin replaces the modal of Details… with the form that one of the modal's buttons opens.
+// openWithin replaces the modal of Details… with the form of one of the modal's buttons.
 func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	s, err := inDetails(ctx, b, i)
@@ -321,7 +321,7 @@ func (f formClick) open(ctx context.Context) error {
 	return b.Intake.Done(ctx, c.Inbox, "")
 }
 
-// readAbout reads the data that Details… shows about a request in addition to the request's state.
+// readAbout reads the additional data that Details… shows about a request.
 func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
@@ -338,8 +338,8 @@ func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget
 	return nil
 }
 
-// noForm returns the reason why a person gets no form, or nil. The reason is that the person lacks the authority, or
-// that the request's state does not allow the action. If there is a reason, the caller records the attempt.
+// noForm returns the reason why a person gets no form, or nil. The reason is missing authority, or a state of the
+// request that does not allow the action. If there is a reason, the caller records the attempt.
 func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if s.Elicitation != nil {
 		return s.Elicitation.Answerable(who, s.Now)
@@ -474,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments. recordAllSeen does so when the last page is shown. The
-// person can approve from the modal only after this record.
+// recordAllSeen records that a person has seen all arguments. When the last page is shown, recordAllSeen records this.
+// The person can approve in the modal only after this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -488,9 +488,9 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values. recordReveal does so when the last page is
-// shown. The record has the names of the masked arguments, but not their values. The digest in the record covers the
-// values.
+// recordReveal records that a person was shown a request's masked values. When the last page is shown, recordReveal
+// records this. The record has the names of the masked arguments, but not their values. The digest in the record covers
+// the values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -40,8 +40,8 @@ func TestAskAndAnswer(t *testing.T) {
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
 }
 
-// A person was asked a question. The first message that this person writes in the thread is the answer, and the person
-// is told so. Messages of other people, and later messages, wait for the agent as usual.
+// A person was asked a question. If this person writes in the thread, the first message is the answer, and the bot
+// tells the person this. Messages of other people, and later messages, wait for the agent as usual.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {
@@ -176,8 +176,8 @@ func toolIndex(p *approvers.Policy, name string) int {
 	panic(name)
 }
 
-// A stage for a user group asks the group's members who hold one of its roles, by direct message. The membership is
-// checked again at the click.
+// If a stage has a user group, the bot asks the group's members with one of its roles, by direct message. The
+// membership is checked again at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -203,8 +203,7 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	h.finds("kenji", "countersign", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// If a stage has several roles, a card in a channel mentions only the members of those roles that read their cards
-// there.
+// If a stage has several roles, a card in a channel mentions only members whose role reads its cards there.
 func TestCallsOfSeveralRoles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -13,7 +13,7 @@ import (
 )
 
 // GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
-// risk is high or critical, Slack is asked again, as for a click.
+// risk is high or critical, the bot asks Slack again, as for a click.
 func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
@@ -38,16 +38,16 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	return nil
 }
 
-// submitAllowance approves a call and grants further calls.
+// submitAllowance approves a call and grants more calls.
 func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)
 	return b.answerClick(ctx, w, &r, s.Policy, err)
 }
 
-// grants lists the grants in force that concern the person. The list has the grants of the channel, the grants that the
-// person has given, and the grants that people with the same roles have given. The person also gets each grant that
-// they may revoke by direct message, with the button Revoke.
+// grants lists the grants in force that concern the person. The list has the grants of the channel, the person's own
+// grants, and the grants of people with the same roles. For each grant that the person may revoke, the person also gets
+// a direct message with the button Revoke.
 func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, c.User, policy)

@@ -14,7 +14,7 @@ func granting(h *harness) { h.policy = bottest.GrantingPolicy() }
 
 const smallRefund = `call issue_refund {"order_id":"ORD-1","amount":20,"currency":"USD"}`
 
-// allowsMore approves Sam's refund as Teo, gives a grant for more refunds, and returns the thread.
+// allowsMore approves Sam's refund as Teo, with a grant for more refunds, and returns the thread.
 func (h *harness) allowsMore(values map[string]any) (root string) {
 	h.t.Helper()
 	root = h.says("sam", "#support", "@bot "+smallRefund)
@@ -28,7 +28,7 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 	return root
 }
 
-// Allow more… approves the call and lets further calls run. Everybody sees who gave the grant, and how many calls are
+// Allow more… approves the call and lets more calls run. Everybody sees who gave the grant, and how many calls are
 // left.
 func TestAllowMore(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestAllowMore(t *testing.T) {
 	}
 }
 
-// Invalid input is reported beside the field, and nothing is decided.
+// The form reports invalid input beside the field, and nothing is decided.
 func TestAllowMoreFaults(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting)

@@ -15,8 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Maximum number of tries of a delivery. A click has fewer tries, because the person waits for an answer and can click
-// again.
+// Maximum number of tries of a delivery. A click has fewer tries, because the person waits and can click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
@@ -126,7 +125,7 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
-// abandon sets aside a delivery that repeatedly crashed the process, and tells its sender.
+// If a delivery has crashed the process several times, abandon sets it aside and tells its sender.
 func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)

@@ -56,7 +56,7 @@ func (h *harness) saysIn(user, channel, text, thread string) string {
 	return ts
 }
 
-// sees returns what a person sees in a channel or thread, as text, with buttons as [label](action).
+// sees returns a person's view of a channel or thread, as text, with buttons as [label](action).
 func (h *harness) sees(user, channel, thread string) []posted {
 	h.t.Helper()
 	path := "/people/" + user + "/channels/" + strings.ReplaceAll(channel, "#", "%23") + "/messages"
@@ -91,7 +91,7 @@ type posted struct {
 
 func (p posted) has(action string) bool { return strings.Contains(p.raw, `"action_id":"`+action+`"`) }
 
-// live reports whether the message has a button that acts, which is any button except Details….
+// live reports whether the message has a button with an effect. Every button except Details… has an effect.
 func (p posted) live() bool {
 	return strings.Count(p.raw, `"type":"button"`) > strings.Count(p.raw, `"action_id":"`+render.ActArguments+`"`)
 }

@@ -33,7 +33,7 @@ import (
 )
 
 // harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub.
-// harness requests the calls that a message contains ("call TOOL {…}"), and answers with the results of these calls.
+// harness requests the calls in a message ("call TOOL {…}"), and answers with their results.
 type harness struct {
 	t        testing.TB
 	slack    *workspace.Server
@@ -314,7 +314,7 @@ func (h *harness) expire(request string) {
 	h.workflow.Wake()
 }
 
-// lose makes the deadlines of all running executions due, as after a long stop of the process.
+// lose makes the deadlines of all running executions due, as after a long downtime.
 func (h *harness) lose() {
 	h.t.Helper()
 	s, err := bolt.Open(h.path, bolt.Options{})

@@ -32,7 +32,7 @@ func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	}
 }
 
-// If the response to the post of a head is lost, the message is found again and not posted twice.
+// If the response to the post of a head is lost, the bot finds the message again, and does not post it twice.
 func TestHeadIsPostedOnce(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#support-approvals")
@@ -59,8 +59,8 @@ func TestHeadIsPostedOnce(t *testing.T) {
 	}
 }
 
-// If the channel does not exist, or the bot is not a member, the operator is told once. The head is posted as soon as
-// the bot is a member.
+// If the channel does not exist, or the bot is not a member, the bot tells the operator once. The head is posted as
+// soon as the bot is a member.
 func TestHeadsChannelIsClosed(t *testing.T) {
 	t.Parallel()
 	for _, channel := range []string{"#finance", "#no-such-channel"} {
@@ -82,7 +82,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 	}
 }
 
-// If the bot is removed from the heads' channel, the operator is told immediately, although no head is due.
+// If the bot is removed from the heads' channel, it tells the operator immediately, although no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#supplier-desk")

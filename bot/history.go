@@ -44,7 +44,7 @@ func (b *Bot) history(ctx context.Context, c command, text string) (*render.Bloc
 	return b.historyOfRequest(ctx, v, c, who, ids[0], page)
 }
 
-// pageIn parses a page number that counts from 1, and returns a number that counts from 0.
+// pageIn parses a page number that counts from 1. It returns a number that counts from 0.
 func pageIn(s string) (page int, ok bool) {
 	n, err := strconv.Atoi(s)
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000

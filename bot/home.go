@@ -164,8 +164,8 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// recordItemSeen records what a Home tab showed of a request when the person acts on the request there. Earlier
-// renderings of the tab are not recorded, because a Home tab is redrawn too often.
+// If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
+// does not record earlier renderings of the tab, because a Home tab is redrawn too often.
 func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

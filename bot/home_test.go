@@ -93,8 +93,7 @@ func TestHomeApproves(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// wantShown checks that each decision about a request refers to a rendering with the same digest that was recorded
-// before the decision.
+// wantShown checks that a rendering with the same digest was recorded before each decision about a request.
 func (h *harness) wantShown(request string) {
 	h.t.Helper()
 	err := h.store.View(context.Background(), func(r store.Reader) error {
@@ -164,7 +163,7 @@ func without(p *approvers.Policy, user string) *approvers.Policy {
 	return &out
 }
 
-// A button of one person's Home tab has no effect for another person, or on another message.
+// A button of a person's Home tab has no effect for another person, or on another message.
 func TestHomeIsOnePersons(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -225,7 +224,7 @@ func TestHomeGrants(t *testing.T) {
 	h.atHome("teo", "-May run without asking")
 }
 
-// A Home tab that has not been opened for a while has no buttons, until it is opened again.
+// If a Home tab has not been opened for a while, it has no buttons until it is opened again.
 func TestHomeRests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -248,7 +247,7 @@ func TestHomeRests(t *testing.T) {
 	h.atHome("teo", "Waits for you: 1", render.ActReject)
 }
 
-// A Home tab with a thousand rows is drawn fast, and so is each of its pages.
+// The bot draws a Home tab with a thousand rows fast, and also each of its pages.
 func TestHomeWithThousand(t *testing.T) {
 	t.Parallel()
 	const waiting = 1000

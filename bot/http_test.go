@@ -25,7 +25,7 @@ import (
 	"countersign/store"
 )
 
-// sending is an HTTP request to the bot. sending is signed with secret for the time at, unless its headers override the
+// sending is an HTTP request to the bot. sending is signed with secret at the time at, unless its headers replace the
 // signature.
 type sending struct {
 	method, path, kind string
@@ -118,9 +118,9 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	return asClick(string(raw))
 }
 
-// A request that is not a valid, current request of Slack's is refused, with a status that docs/transports.md lists and
-// a text that reveals nothing. A signed request that is not for the bot is accepted and has no effect. These two kinds
-// of requests decide no call and post no message.
+// Only valid, current requests of Slack are accepted. The bot refuses any other request with a status that
+// docs/transports.md lists, and with a text that reveals nothing. A signed request that is not for the bot is accepted
+// and has no effect. These two kinds of requests decide no call and post no message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -340,7 +340,7 @@ func (h *harness) account() string {
 	return out.String()
 }
 
-// Many copies of a delivery that arrive at the same instant count as one.
+// Many copies of a delivery at the same instant count as one delivery.
 func TestSameRequestAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -408,7 +408,7 @@ func TestRetryIsHeard(t *testing.T) {
 	}
 }
 
-// One Request URL may receive events, clicks, forms and commands, because many apps are set up like this.
+// One Request URL may receive events, clicks, forms and commands, because many apps have only one.
 func TestOneRequestURL(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {

@@ -174,7 +174,7 @@ func testReject(t *testing.T, h *harness) {
 	}
 }
 
-// A tool server's claims appear in the details as its own, and do not affect the policy's risk.
+// The details show a tool server's claims as the server's own. The claims do not change the policy's risk.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

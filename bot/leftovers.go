@@ -9,13 +9,13 @@ import (
 	"countersign/store"
 )
 
-// Leftovers tries again to delete messages that Slack would not delete at first.
+// Leftovers tries again to delete messages that Slack refused to delete.
 type Leftovers struct{ *Bot }
 
 // mostDeleted limits the deletions of one try, because Slack limits their rate.
 const mostDeleted = 10
 
-// Delete tries again to delete the Slack messages of an outbox message that could not be deleted before.
+// Delete tries again to delete the old Slack messages of an outbox message.
 func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
 	list, err := b.Views.Leftovers(ctx, t.Ref)
 	if err != nil {

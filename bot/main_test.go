@@ -8,8 +8,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain runs more tests at the same time than the machine has processors, because most of the time a test only waits
-// for the bot. The stores are in memory.
+// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. The stores
+// are in memory.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {

@@ -24,7 +24,7 @@ type ManifestOptions struct {
 }
 
 // Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. The manifest declares exactly
-// the methods and events that this version of the bot uses.
+// the methods and events of this version of the bot.
 func Manifest(o ManifestOptions) ([]byte, error) {
 	if n := render.Width(o.Name); n == 0 || n > MaxAppName {
 		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)
@@ -199,8 +199,8 @@ type Scope struct {
 	Events []string // events that Slack sends only with this scope
 }
 
-// Scopes returns all scopes that the bot's token needs, and no others. manifest_test.go checks the scopes against the
-// methods that the code calls.
+// Scopes returns exactly the scopes that the bot's token needs. manifest_test.go checks the scopes against the methods
+// that the code calls.
 func Scopes() []Scope {
 	return []Scope{
 		{"app_mentions:read", "receive messages that mention it", []string{"app_mention"}},

@@ -22,9 +22,8 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// calls maps the client's functions that the bot uses to Web API methods and their scopes, according to Slack's
-// reference pages. If a method needs another scope for each kind of channel, the map has one scope for each kind that
-// the bot may be in.
+// calls maps the client's functions to Web API methods and their scopes, according to Slack's reference pages. If the
+// scope of a method depends on the kind of channel, the map has the scope of each kind that the bot may be in.
 var calls = map[string]struct {
 	method string
 	scopes []string
@@ -62,8 +61,7 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// Some features need a scope although they make no call. features maps names in the code to the scopes of such
-// features.
+// Some features make no call, but still need a scope. features maps names in the code to the scopes of such features.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.
@@ -119,14 +117,13 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events to which the app does not subscribe, because Slack also sends another event with the same
-// meaning.
+// beside lists events that the app does not subscribe to, because Slack sends another event with the same meaning.
 var beside = map[string]bool{
 	"user_profile_changed": true, // with user_change
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left
 }
 
-// notCalls lists the functions of slackapi.Client that call no method of the Web API themselves.
+// notCalls lists the functions of slackapi.Client that make no call of the Web API themselves.
 var notCalls = map[string]bool{"Hear": true, "SetTokens": true, "Scopes": true, "Available": true, "Worth": true, "Watch": true, "UpdatesScarce": true, "Client": true}
 
 // sources returns the files of this package and of the packages below it.
@@ -142,7 +139,7 @@ func sources(t *testing.T) (paths []string) {
 	return paths
 }
 
-// source returns the client's functions that the code uses, and every string literal in it.
+// source returns the client's functions that the code uses, and every string literal in the code.
 func source(t *testing.T) (used, named map[string]bool) {
 	t.Helper()
 	used, named = map[string]bool{}, map[string]bool{}
@@ -176,8 +173,8 @@ func source(t *testing.T) (used, named map[string]bool) {
 	return used, named
 }
 
-// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. Therefore a scope or an
-// event that the manifest lacks causes a failure in the demo workspace.
+// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. So if the manifest lacks
+// a scope or an event, the demo workspace fails.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	t.Parallel()
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App

@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// approverCase describes an approver at the time of the action, according to Slack or the policy, and the expected
-// result.
+// approverCase describes an approver at the time of the action, according to Slack or the policy. It also has the
+// expected result.
 type approverCase struct {
 	name   string
 	code   approvers.Code // empty: the approver may decide
@@ -65,7 +65,7 @@ func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
 	return &matrix{attackHarness: s}
 }
 
-// put makes a person request a call, and waits until it is shown everywhere.
+// put makes a person request a call, and waits until all its messages are shown.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
 	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
@@ -139,7 +139,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// try makes Teo, in the given case, act in every way on a call of each risk, and checks the results.
+// try makes Teo, in the given case, act in every way on a call of each risk. It checks the results.
 func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -191,7 +191,8 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// may makes Teo, in the given case, act in every way on a separate call of each risk. Each action must succeed.
+// may makes Teo, in the given case, act in every way. Each action is on a separate call of each risk. Each action must
+// succeed.
 func (m *matrix) may(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -261,8 +262,8 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 	}
 }
 
-// The identity matrix: a person who may not decide is refused at the click with the matching reason, in every way of
-// acting and at every risk. A person who may decide is not refused.
+// The identity matrix: the bot refuses every action of a person who may not decide, at every risk, with the matching
+// reason. A person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
 	t.Parallel()
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"

@@ -76,8 +76,8 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form. If Slack does not give the channel's name to the bot, the
-// result lacks the name, and incomingMessage also returns Slack's refusal.
+// incomingMessage converts an event to the workflow's form. If the bot can't read the channel's name, the result lacks
+// the name, and incomingMessage also returns Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
@@ -116,7 +116,7 @@ func nameFor(who approvers.Identity) string {
 }
 
 // calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
-// so that the message is not lost.
+// so the message is not lost.
 func (b *Bot) calledName(ctx context.Context, user string) string {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.Name == "" {
@@ -192,8 +192,8 @@ func startsNewConversation(text string) bool {
 }
 
 // plain turns an event about an edit or a deletion into an event with the fields of the message itself. After an edit,
-// these are the fields of the current version; after a deletion, those of the last version. The field Edited marks
-// edits, and Subtype marks deletions.
+// these are the fields of the current version. After a deletion, they are the fields of the last version. The field
+// Edited marks edits, and Subtype marks deletions.
 func (e event) plain() event {
 	if e.Type != "message" {
 		return e
@@ -240,7 +240,7 @@ func (e event) deletion() bool {
 
 // deletionID returns an id for a deletion. The second result is false if there is no id. When the last reply in a
 // thread with a deleted first message is deleted, Slack also removes the first message's placeholder. Slack reports
-// this as another deletion, which gets no id.
+// this as another deletion. This deletion gets no id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false
@@ -248,7 +248,7 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameText reports whether a change left a message's text unchanged, for example because a link preview appeared or the
+// sameText reports whether a change left a message's text unchanged. For example, a link preview appeared, or the
 // number of replies changed.
 func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
@@ -267,7 +267,7 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	})
 }
 
-// thread returns the timestamp that identifies a message's thread. For a message that is not in a thread, it is the
+// thread returns the timestamp that identifies a message's thread. For a message outside of a thread, it is the
 // message's own timestamp, because replies to the message would form a thread. At the top level of a direct message,
 // the result is empty.
 func (e event) thread() string {

@@ -36,7 +36,8 @@ func TestReadableText(t *testing.T) {
 	}
 }
 
-// The model reads a message as it was typed: Slack's escapes are undone, and only Slack's own markup is changed.
+// The model reads a message in the form that the person typed. Slack's escapes are undone, and only Slack's own markup
+// is changed.
 func FuzzReadableText(f *testing.F) {
 	for _, s := range []string{"<@UBOT> hi", "<<a|b>|c>", "<!date^", "&lt;@UBOT&gt;", "<|>", "a & b"} {
 		f.Add(s)
@@ -66,7 +67,7 @@ func (h *harness) edits(user, channel, ts, text string) {
 	}
 }
 
-// deletes makes a person delete their own message, or an admin any message.
+// deletes makes a person delete their own message, or makes an admin delete any message.
 func (h *harness) deletes(user, channel, ts string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/delete", map[string]any{"channel": channel, "ts": ts}); out["ok"] != true {
@@ -74,7 +75,7 @@ func (h *harness) deletes(user, channel, ts string) {
 	}
 }
 
-// unseen waits until a person no longer sees a message of the bot that contains these words.
+// unseen waits until no message of the bot with these words is visible to a person.
 func (h *harness) unseen(user, channel, thread, words string) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%s does not see %q in %s any more", user, words, channel), func() bool {
@@ -87,8 +88,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// If the requester edits a message that the agent has read, the card says so. The requester gets a message about this,
-// and can withdraw the call there. A link preview is not an edit.
+// If the requester edits a message that the agent has already read, the card reports the edit. The requester is told
+// this, and can withdraw the call there. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -116,8 +117,8 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 }
 
-// If an admin deletes the requester's message, the call still waits, the card says so, and the requester is told how to
-// withdraw it.
+// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The requester
+// is told how to withdraw it.
 func TestDeletedSince(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -197,7 +198,7 @@ func TestDeletedRoot(t *testing.T) {
 	}
 }
 
-// Events about messages that other people changed or deleted among themselves are not stored.
+// The bot does not store events about changed or deleted messages between other people.
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -12,7 +12,7 @@ import (
 	"countersign/bot/render"
 )
 
-// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop, and offers the button to people who
+// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button to people who
 // may pause.
 func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
@@ -83,8 +83,8 @@ func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Po
 	return nil
 }
 
-// pauser returns a person's current identity, including their membership in user groups that may pause. The function
-// always asks Slack again.
+// pauser returns a person's current identity, with the user groups that may pause. The function always asks Slack
+// again.
 func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, true)
 	if err != nil || who.ID == "" {

@@ -23,7 +23,7 @@ func (h *harness) pausedBy(roles ...string) {
 	h.start()
 }
 
-// isPaused waits until everything is paused or, if want is false, until nothing is.
+// isPaused waits until everything is paused. If want is false, it waits until the pause is over.
 func (h *harness) isPaused(want bool) settings.Pause {
 	h.t.Helper()
 	var p settings.Pause
@@ -35,8 +35,8 @@ func (h *harness) isPaused(want bool) settings.Pause {
 	return p
 }
 
-// A complete pause: /countersign pause says what it would stop, the click pauses, everybody sees it, and a button ends
-// it.
+// A complete pause: /countersign pause says what it would stop, the click pauses, all people see the pause, and a
+// button ends it.
 func TestPauseInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -88,8 +88,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
-// People whom the policy does not name see who can pause, but no button. Once a person has lost the permission in the
-// policy or in Slack, a button that was shown earlier has no effect.
+// People whom the policy does not name see who can pause, but no button. If a person loses the permission in the policy
+// or in Slack, an earlier button has no effect.
 func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -136,7 +136,7 @@ func TestPauseRefused(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "The pause is over: <@U0002> ended it", "it was a drill")
 }
 
-// If two people pause at the same time, only the first click counts, and the other person is told who was first.
+// If two people pause at the same time, only the first click counts. The other person is told who was first.
 func TestTwoPauseAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.PausedBy = []string{"team-lead", "finance-director"} })

@@ -20,7 +20,7 @@ import (
 )
 
 // The bot declares the parts of Slack's payloads that it reads. The bot does not use the client library's types.
-// Therefore a block or field that the library does not know can't make a whole delivery unreadable.
+// So an unknown block or field can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -40,7 +40,7 @@ type envelope struct {
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
-// eventsLimited is the type of an envelope with which Slack reports that it temporarily sends no events. The envelope
+// eventsLimited is the type of an envelope. With it, Slack reports that it sends no events for some time. The envelope
 // contains no event.
 const eventsLimited = "app_rate_limited"
 
@@ -136,7 +136,7 @@ type action struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// modalView is the view that was submitted, or in which somebody clicked.
+// modalView is the view that was submitted, or in which a person clicked.
 type modalView struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"` // modal or home
@@ -225,7 +225,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 }
 
 // readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, this is the value of the form
-// field; over a socket, it is the payload.
+// field. Over a socket, it is the payload.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w: %w", errPayload, err)
@@ -236,17 +236,16 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that is the same for all repetitions of a delivery. parts is Slack's event id or, if there
-// is none, the fields or the payload that make the delivery unique.
+// deliveryID returns an ID that is the same for all repetitions of a delivery. parts is Slack's event id. If there is
+// none, parts has the fields or the payload that make the delivery unique.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored. The message is stored once, even if Slack delivers it
-// both as a message and as a mention, or repeatedly, or if it is read from a history. The second result is false for
-// other events. The second result is also false for an app_mention if the bot does not find its own mention in the
-// text.
+// messageID returns the id under which a new message is stored. The bot stores the message once. Slack may deliver it
+// as a message and as a mention, repeat it, or return it in a history. The second result is false for other events. The
+// second result is also false for an app_mention if the bot does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -278,9 +277,9 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// The form of the ids of people, channels and messages is checked before they are stored or used in calls. Otherwise,
-// for example, a malformed thread id would become a conversation in which Slack refuses every answer, and the bot would
-// try again and again.
+// The bot checks the form of the ids of people, channels and messages before it stores or uses them. For example, a
+// malformed thread id would otherwise become a conversation in which Slack refuses every answer, and the bot would try
+// again and again.
 
 var (
 	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -356,7 +355,7 @@ func (b *Bot) Lane(d transport.Delivery) string {
 	return ""
 }
 
-// lane returns the lane of an event, which keeps the messages of one thread in order.
+// lane returns the lane of an event. The lane keeps the messages of one thread in order.
 func (e envelope) lane() string {
 	if e.Event.homeOpened() || e.Event.Type == userChange {
 		return personLane(e.Event.userID())
@@ -372,7 +371,7 @@ func (c command) lane() string { return personLane(c.User) }
 func personLane(user string) string { return "person:" + user }
 
 // origin has the app for which a delivery is meant, and the workspaces and enterprises from which it comes. A message
-// in a channel that two organisations share names both of them.
+// in a channel of two organisations names both of them.
 type origin struct {
 	app         string
 	teams       []string
@@ -395,8 +394,8 @@ func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
 }
 
-// here checks that a delivery is for the bot's own app, from its own workspace or enterprise. Slack omits the workspace
-// if the app is installed for a whole enterprise.
+// here checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack omits the
+// workspace if the app is installed for a whole enterprise.
 func (b *Bot) here(ctx context.Context, o origin) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

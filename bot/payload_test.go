@@ -106,8 +106,8 @@ func FuzzReadPayloads(f *testing.F) {
 	})
 }
 
-// TestGarbageNames checks that a delivery with malformed ids of people, channels or messages is acknowledged and set
-// aside immediately with a log line, and has no other effect.
+// TestGarbageNames checks a delivery with malformed ids of people, channels or messages. The bot acknowledges it and
+// immediately sets it aside with a log line, and nothing else happens.
 func TestGarbageNames(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending answers /countersign pending. The function lists the items that wait for the person, and the person's own
-// requests, with links. Deleted cards are reposted.
+// pending answers /countersign pending. With links, the function lists the items that wait for the person, and the
+// person's own requests. Deleted cards are reposted.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// pendingFor returns all waiting items, and the identity of the person with every user group that could be relevant.
-// more is true if there are more items than pendingFor has read.
+// pendingFor returns all waiting items, and the person's identity with every relevant user group. more is true if
+// pendingFor has not read all items.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err
@@ -90,7 +90,7 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 	return who, all, more, err
 }
 
-// sorted selects the items that a person can decide or answer now, and their own requests.
+// sorted selects the items that a person can decide or answer now, and the person's own requests.
 func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {
@@ -127,12 +127,11 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 	return who, nil
 }
 
-// itemLine is a function that renders the line about one waiting item. The line can link to the item's conversation and
-// messages.
+// itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
-// listed returns the line about one waiting item. The function first verifies that Slack still shows the message to
-// which the line links.
+// listed returns the line about one waiting item. The function first verifies that Slack still shows the linked
+// message.
 func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {

@@ -67,7 +67,7 @@ func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// known is like reader, but uses only Slack's recent answers and makes no call.
+// known is like reader, but uses only Slack's recent answers, and makes no call.
 func (b *Bot) known(user string) render.Reader {
 	u, ok := b.users.Known(user)
 	if !ok {
@@ -77,8 +77,9 @@ func (b *Bot) known(user string) render.Reader {
 }
 
 // cardMentions returns the people and groups that a waiting card in a channel mentions. These are the members of the
-// stage's roles that read their cards there. Without mentions, nobody would notice the card. A person who is away is
-// skipped. A person who can't be looked up is skipped too, because the card itself is more important.
+// stage's roles that read their cards in this channel. Without mentions, nobody would notice the card. A person who is
+// away is skipped. If the bot can't look up a person, it also skips this person, because the card itself is more
+// important.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

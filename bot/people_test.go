@@ -7,8 +7,8 @@ import (
 	"countersign/bot/render"
 )
 
-// A card in a channel mentions the members of its role as the policy names them. The card does not mention a member who
-// requested the call. A decided card mentions nobody.
+// A card in a channel mentions the members of its role by their names in the policy. The card does not mention a member
+// who requested the call. A decided card mentions nobody.
 func TestCardCallsItsRole(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -17,8 +17,8 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids. The value uses an earlier name, because messages that are
-// already in Slack carry it.
+// workspace can read the metadata, so it only contains ids. The value uses an earlier name, because messages in Slack
+// already contain it.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
@@ -36,8 +36,8 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// sent calls send with one of an outbox message's Slack messages, in the best form that Slack accepts. part is the
-// number of the Slack message. sent returns the outbox message as Slack shows it.
+// sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is the number
+// of the Slack message. sent returns the outbox message as Slack shows it.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
@@ -78,9 +78,9 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 }
 
 // post posts the Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
-// messages that are in Slack. If the first message is already there, post updates it, because it was drawn from an
-// earlier state. post returns the channel and the timestamp of the first message, and the outbox message as Slack shows
-// it.
+// messages that are already in Slack. If the first message is already there, post updates it, because it was drawn from
+// an earlier state. post returns the channel and the timestamp of the first message, and the outbox message as Slack
+// shows it.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -127,8 +127,8 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel; only its response shows that the message is in no thread. takeBack returns errNoThread. If Slack
-// refuses the deletion, takeBack still returns errNoThread, and the deletion is tried again later (Leftovers). If the
+// the whole channel. Only the response shows that the message is in no thread. takeBack returns errNoThread. If Slack
+// refuses the deletion, takeBack still returns errNoThread. The bot tries the deletion again later (Leftovers). If the
 // call fails for another reason, takeBack returns an error that causes a retry. In the retry, findUnnamed finds the
 // message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
@@ -146,11 +146,11 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	return fmt.Errorf("chat.postMessage: %w", errNoThread)
 }
 
-// errNoThread is Slack's answer to a reply in a deleted thread, unless it posts the reply to the channel.
+// errNoThread is Slack's answer to a reply in a deleted thread, if Slack does not post the reply to the channel.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
 // A click contains an address (response URL) with which the clicked message can be replaced, outside of chat.update's
-// rate limit. Therefore a decided card is updated through the address when this limit is nearly reached. The addresses
+// rate limit. So when this limit is nearly reached, the bot updates a decided card through the address. The addresses
 // are kept only in memory. After any error, chat.update is used instead.
 
 // Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
@@ -195,7 +195,7 @@ func (r *replacing) clicked(message, url string, at time.Time) {
 	r.by[message] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
 }
 
-// use returns the address of an outbox message if there is a valid one, and counts this use of it.
+// use returns a valid address of an outbox message, if there is one, and counts the use.
 func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,7 +296,7 @@ func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination,
 	return nil
 }
 
-// hasFile reports whether the bot's file with the given name is already at the destination.
+// hasFile reports whether the destination already has the bot's file with the given name.
 func (b *Bot) hasFile(ctx context.Context, s store.OutboxMessage, at destination, called string) (bool, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// replaceHarness is a stub of Slack that counts calls by path, and may refuse response_urls.
+// replaceHarness is a stub of Slack that counts calls by path. It may refuse response_urls.
 type replaceHarness struct {
 	mu      sync.Mutex
 	calls   map[string]int
@@ -54,8 +54,8 @@ func (h *replaceHarness) made(path string) int {
 }
 
 // When the rate limit of chat.update is nearly reached, a decided card is updated through the response_url of the
-// click. The response_url is used as often and as long as Slack allows. When the response_url can no longer be used,
-// the card is updated with chat.update.
+// click. The bot uses the response_url until Slack's limits of number or time are reached. When the response_url can no
+// longer be used, the card is updated with chat.update.
 func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}

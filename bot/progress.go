@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// This file shows the progress of runs in the message of their step and in the thread's status. Progress is not stored.
-// An update with progress is not a recorded version of the message. Such an update keeps the buttons of the last
-// recorded version. The next change of the state replaces the update.
+// This file shows the progress of runs, in the message of their step and in the thread's status. Progress is not
+// stored. An update with progress is not a recorded version of the message. Such an update keeps the buttons of the
+// last recorded version. The next change of the state replaces the update.
 
 // Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
@@ -69,7 +69,7 @@ func (p *Progress) Close() {
 	}
 }
 
-// work shows the progress, as often as Slack accepts it, until the run ends.
+// work shows the progress as often as Slack accepts it, until the run ends.
 func (p *Progress) work() {
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityTransient})
 	for wait := progressAfter; p.rest(wait); {

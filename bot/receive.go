@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. The delivery is then
+// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. Then the delivery is
 // stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not be
 // acknowledged. If the delivery is an event, Slack then sends it again.
 func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
@@ -137,14 +137,14 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 	return nil, err
 }
 
-// formRefused is the note of a form that was rejected with errors. A duplicate of such a form is never accepted, even
-// if the form has become valid.
+// formRefused is the note of a form that was rejected with errors. The bot never accepts a duplicate of such a form,
+// even if the form has become valid.
 const formRefused = "the form was refused"
 
 // linkOnly reports whether a click did nothing except open a link.
 func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
 
-// slim removes unused fields from the payload, such as the whole clicked message, which is already stored.
+// slim removes unused fields from the payload. For example, the whole clicked message is already stored.
 func (i interaction) slim(payload []byte) ([]byte, error) {
 	if len(payload) < 8<<10 {
 		return payload, nil
@@ -157,7 +157,7 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 }
 
 // chatter reports whether an event is a message between people in a channel, outside of threads and without a mention
-// of the bot. Such a message can neither start nor continue a conversation with the bot, so it is not stored.
+// of the bot. Such a message can't start or continue a conversation with the bot, so the bot does not store it.
 func (b *Bot) chatter(e event) bool {
 	me, known := b.self.known()
 	if !known || e.Type != "message" || e.dm() || e.ThreadTS != "" || mentions(e.Text, me.User) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How often the bot records that everything was received, and when it suspects a gap. After a process is killed, the
+// How often the bot records that it has received everything, and when it suspects a gap. After a process is killed, the
 // next process knows only the last recorded time.
 const (
 	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time
@@ -15,10 +15,10 @@ const (
 )
 
 // Reception records the time up to which everything was received. After a start and after each gap, it schedules the
-// reading of messages that people wrote meanwhile.
+// reading of the messages from that time.
 type Reception struct{ *Bot }
 
-// begin records the first start ever, so that messages written from then on are read even if this process is killed
+// begin records the very first start. So the bot reads messages from then on, even if this process is killed
 // immediately.
 func (b Reception) begin(ctx context.Context) {
 	if now, err := b.Views.Reception(ctx); err == nil && now.Until.IsZero() {
@@ -71,8 +71,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// received records the time up to which everything was received. If this fails, more messages are read again after the
-// next start.
+// received records the time up to which everything was received. If this fails, the bot reads more messages again after
+// the next start.
 func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {

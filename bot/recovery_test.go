@@ -42,7 +42,7 @@ func TestLostPost(t *testing.T) {
 	}
 }
 
-// After a restart waiting requests still wait, and their cards still work.
+// After a restart, waiting requests still wait, and their cards still work.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -78,7 +78,7 @@ func undelivered(t *testing.T, h *harness) []store.Timer {
 	return due
 }
 
-// If the bot is not a member of the cards' channel, the card goes to each approver instead.
+// If the bot is not a member of the cards' channel, the card goes to each approver by direct message.
 func TestUnreachableChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
@@ -106,7 +106,7 @@ func TestRoleExpandsToPeople(t *testing.T) {
 	}
 }
 
-// If the process stops while a tool runs, people are asked for the outcome, and their report goes to the agent.
+// If the process stops while a tool runs, the bot asks people for the outcome, and their report goes to the agent.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// If Slack no longer lets the bot edit a card, a new one replaces it, and no live button remains.
+// If Slack no longer lets the bot edit a card, a new card replaces it, and no live button remains.
 func TestUneditableCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -170,7 +170,7 @@ func TestToldByDirectMessage(t *testing.T) {
 	h.finds("ada", "U0BOT", "", "you are not a member of that role")
 }
 
-// If the loading view could not be opened, the person is told to click again, and a second click works.
+// If the bot could not open the loading view, the person is told to click again. A second click works.
 func TestFormNotOpened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -185,8 +185,9 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// If Slack refuses a form, a view that says so replaces the loading view. The log says what was refused, and nothing is
-// changed. If Slack also refuses that view, or the loading view itself, the person gets an ephemeral message.
+// If Slack refuses a form, another view reports this in place of the loading view. The log says what was refused, and
+// nothing is changed. If Slack also refuses this view, or the loading view itself, the person gets an ephemeral
+// message.
 func TestFormRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, code string
@@ -222,7 +223,7 @@ func TestFormRefused(t *testing.T) {
 	}
 }
 
-// A token that Slack refuses ends Run with an error that names the token and where to find the right one.
+// If Slack refuses a token, Run ends with an error. The error names the token and where to find the right one.
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

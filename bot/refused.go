@@ -15,7 +15,8 @@ import (
 )
 
 // This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// A refused kind or method is recorded in the store and not used for a while. Then the kind or method is tried again.
+// The store records a refused kind or method, and the bot does not use it for a while. Then the kind or method is tried
+// again.
 
 // How long a refusal is remembered. After that time, the workspace may accept the feature.
 const (
@@ -63,8 +64,8 @@ func (r *refusedBySlack) known(ctx context.Context) map[string]settings.Refusal 
 	return out
 }
 
-// readOnce reads the stored refusals, unless an earlier call has read them. readOnce does not hold the lock while it
-// reads, so that other messages do not wait for a slow store.
+// readOnce reads the stored refusals, unless an earlier call has read them. readOnce does not hold the lock during the
+// read, so other messages do not wait for a slow store.
 func (r *refusedBySlack) readOnce(ctx context.Context) {
 	r.mu.Lock()
 	read := r.read
@@ -87,7 +88,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	}
 }
 
-// has reports whether Slack refuses a feature and it is not time yet to try the feature again.
+// has reports whether Slack refuses a feature, and the bot may not try the feature again yet.
 func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	_, yes := r.known(ctx)[what]
 	return yes
@@ -121,7 +122,7 @@ func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, caus
 	}
 }
 
-// simplest returns an outbox message without the kinds of blocks that Slack is known to refuse.
+// simplest returns an outbox message without the kinds of blocks that Slack refuses.
 func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render.Rendered {
 	known := r.known(ctx)
 	for i, m := range d.Messages {
@@ -131,9 +132,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 	return d
 }
 
-// inSimplerForms sends a message. As long as Slack refuses the blocks, inSimplerForms sends the message in simpler
-// forms, down to the form last. inSimplerForms returns the message that Slack accepted, and whether its blocks still
-// have all texts and buttons.
+// inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms, down
+// to the form last. inSimplerForms returns the accepted message, and whether its blocks still have all texts and
+// buttons.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -197,7 +198,7 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 }
 
 // kindsNamed returns the kinds of blocks that, according to Slack's error, it does not accept. Any complaint about a
-// block of a newer kind counts as a refusal of that kind. said is false if Slack gave no reason.
+// block of a newer kind counts as a refusal of this kind. said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
@@ -215,7 +216,7 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// If Slack answers each call of a method, but never in Slack's format, the method may not exist in this workspace.
+// If Slack answers each call of a method, but never in its own format, the method may not exist in this workspace.
 // After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the circuit
 // breaker stops calls earlier.
 
@@ -229,8 +230,8 @@ func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }
 
-// hasNoMethod reports whether an error says that Slack lacks the method, or that the method has never been answered in
-// Slack's format.
+// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if the method has never
+// been answered in Slack's format.
 func hasNoMethod(ctx context.Context, err error) bool {
 	tries, _ := ctx.Value(triesKey{}).(int)
 	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable

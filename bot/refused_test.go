@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render"
 )
 
-// noViews and noOutbox stand for a store that has no recorded refusals yet.
+// noViews and noOutbox stand for a store without recorded refusals.
 type (
 	noViews  struct{ Views }
 	noOutbox struct{ Outbox }
@@ -58,8 +58,8 @@ func TestOneRefusedMessage(t *testing.T) {
 	}
 }
 
-// Slack's reason names the kind of block that it refuses. The reason also points to a block, and this block may be of
-// another kind.
+// Slack's reason names the kind of block that it refuses. The reason also points to a block, which may be of another
+// kind.
 func TestKindsNamed(t *testing.T) {
 	m := render.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
 	for reason, want := range map[string][]string{

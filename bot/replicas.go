@@ -7,7 +7,7 @@ import (
 )
 
 // Replicas is the bot as one of several processes that work on the same store. These processes share Slack's limits.
-// Therefore the processes tell each other which calls they make, and when Slack asks them to wait.
+// So the processes tell each other which calls they make, and when Slack asks them to wait.
 type Replicas struct{ *Bot }
 
 // others reports whether other processes work on the store.

@@ -33,8 +33,8 @@ func (h *harness) erases(channel string, p posted) {
 	})
 }
 
-// A deleted card is not reposted when only the state changes. A message in the requester's thread reposts it, and the
-// new card works.
+// A change of state alone does not repost a deleted card. A message in the requester's thread reposts it, and the new
+// card works.
 func TestDeletedCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, twoLeads)
@@ -69,7 +69,8 @@ func TestDeletedCard(t *testing.T) {
 	}
 }
 
-// If a card with a thread is deleted, a message in the remaining thread reposts the card, and the thread stays.
+// If a card with a thread is deleted, a message in the remaining thread makes the bot repost the card. The thread
+// stays.
 func TestDeletedCardWithAThread(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -84,8 +85,8 @@ func TestDeletedCardWithAThread(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Retention deletes messages without an event. A person who lists what waits for them gets the card again, and so does
-// the requester.
+// Retention deletes messages without an event. If a person lists their waiting items, the person gets the card again.
+// The requester gets it in the same way.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -161,7 +162,7 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // A card is replaced, and the response to the new post is lost. The bot finds the new post again by its round. An old
-// card that can be neither edited nor deleted is not mistaken for the replacement.
+// card that can't be edited or deleted is not confused with its replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -197,8 +198,8 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A card can no longer be edited, and its deletion fails for a while. The bot deletes it in the end, because otherwise
-// its buttons would outlive the request.
+// A card can no longer be edited, and its deletion fails for some time. The bot deletes the card later. Otherwise its
+// buttons would outlive the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// lost makes the outcome of a refund unknown: Sam requests the refund in a channel, Teo approves it, and the process
-// stops while the refund runs. lost returns the thread's root and the question to Teo.
+// lost gives a refund an unknown outcome. Sam requests the refund in a channel, Teo approves it, and the process stops
+// during the run. lost returns the thread's root and the question to Teo.
 func (h *harness) lost(channel string) (root string, asked posted) {
 	h.t.Helper()
 	h.hold = make(chan struct{})
@@ -28,8 +28,8 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may have acted")
 }
 
-// The requester and the approvers can report the outcome of a run, and request it again. Everybody else is told who can
-// do this, for every button that they click.
+// The requester and the approvers can report the outcome of a run, and can request the call again. For every button
+// that they click, all other people are told who can do this.
 func TestWhoMaySayWhatHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
@@ -83,8 +83,8 @@ func (h *harness) unknowns() (refs []string) {
 	return refs
 }
 
-// A call that its requester requests again waits for its approvers again, and the card says that it may have happened
-// before. Only one such new request can wait at a time.
+// If the requester asks for a call again, it waits for its approvers again. The card says that the call may already
+// have happened. Only one such new request can wait at a time.
 func TestAskAgainInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -19,11 +19,11 @@ import (
 	"countersign/store"
 )
 
-// askScopes is how often the bot asks Slack for its scopes while some are missing, because Slack does not report that
-// somebody has added them.
+// While scopes are missing, askScopes is how often the bot asks Slack for its scopes, because Slack does not report
+// added scopes.
 const askScopes = time.Minute
 
-// MissingScopes returns the scopes that the policy's features need and that are not among the granted ones.
+// MissingScopes returns the missing scopes that the policy's features need.
 func MissingScopes(granted []string, p *approvers.Policy) (missing []Scope) {
 	for _, s := range Scopes() {
 		if !slices.Contains(granted, s.Name) && inUse(s.Name, p) {
@@ -64,8 +64,8 @@ func usesStageGroups(p *approvers.Policy) bool {
 	return false
 }
 
-// Permissions compares the scopes of the bot token with those that the policy needs. Permissions is safe for concurrent
-// use.
+// Permissions compares the scopes of the bot token with the scopes that the policy needs. Permissions is safe for
+// concurrent use.
 type Permissions struct {
 	views   Views
 	outbox  Outbox
@@ -96,7 +96,7 @@ func (p *Permissions) missing() []Scope {
 	return MissingScopes(granted, p.views.Policy())
 }
 
-// Complete returns nil, or an error that names the scopes that the bot token lacks and what does not work without them.
+// Complete returns nil, or an error that names the missing scopes of the bot token and the features that do not work.
 func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
 	for _, s := range p.missing() {
@@ -133,7 +133,7 @@ func (p *Permissions) watch(ctx context.Context) {
 	}
 }
 
-// ask makes a call only to learn the scopes, which Slack's answer names.
+// ask makes a call only to learn the scopes, because Slack's answer names them.
 func (p *Permissions) ask(ctx context.Context) {
 	if _, err := p.api.AuthTestContext(ctx); err != nil {
 		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
@@ -155,7 +155,7 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 }
 
 // refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
-// was a retry meanwhile, the cause may have gone during the call. Therefore all refused messages are tried again.
+// was a retry in between, the cause may have gone during the call. Therefore all refused messages are tried again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)
@@ -171,7 +171,8 @@ func (p *Permissions) retry(ctx context.Context) {
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
 
-// unpermitted ends a delivery that can't be handled because of a missing scope, and tells its sender immediately.
+// If a missing scope prevents the handling of a delivery, unpermitted ends the delivery, and tells its sender
+// immediately.
 func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
@@ -186,7 +187,7 @@ func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) err
 	return nil
 }
 
-// isAddressed reports whether a delivery is meant for the bot, and is not a message that the bot only overhears.
+// isAddressed reports whether a delivery is for the bot, and not only a message between other people.
 func isAddressed(row store.Inbox, self *fetchedOnce[directory.Self]) bool {
 	if row.Kind != store.InboxEvent {
 		return true

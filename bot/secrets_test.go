@@ -10,7 +10,7 @@ import (
 	"countersign/bot/render"
 )
 
-// secrets are values that must not be visible anywhere.
+// secrets are values that must be visible nowhere.
 var secrets = []string{"4111 1111", "0815-4711", "hunter2"}
 
 func keepingSecrets(h *harness) {
@@ -23,9 +23,9 @@ func keepingSecrets(h *harness) {
 	h.policy.Approvers[1].CanApprove = append(h.policy.Approvers[1].CanApprove, "charge_card")
 }
 
-// A secret is shown only to a person who may decide the call and who reveals the secret. The secret does not appear on
-// the card, in the thread, in forms, on Home tabs, in answers or in the log. The run gets the secret, and the digest
-// covers the secret.
+// A secret is shown only to a person who may decide the call and reveals the secret. The secret does not appear on the
+// card, in the thread, in forms, on Home tabs, in answers or in the log. The run gets the secret, and the digest covers
+// the secret.
 func TestSecretsStayMasked(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, keepingSecrets)

@@ -19,9 +19,9 @@ import (
 	"countersign/store"
 )
 
-// Show makes Slack show the current state of an outbox message. After a transient error, which it returns, the
-// scheduler retries. If Slack refuses permanently, the message is marked unreachable. If another address may help, the
-// message is shown there.
+// Show makes Slack show the current state of an outbox message. The function returns a temporary error, and the
+// scheduler then retries. If Slack refuses permanently, the message is marked unreachable. If another address may help,
+// the message is shown there.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
@@ -105,7 +105,7 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	return b.users.RoleUsers(ctx, role)
 }
 
-// showAlone shows an outbox message while it holds the lock on the message.
+// showAlone shows an outbox message while it holds the message's lock.
 func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
 	if err := b.shows.lock(ctx, id); err != nil {
@@ -132,7 +132,7 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	return err
 }
 
-// traced says to which turn or request the current work belongs; name is the name of the work's span.
+// traced names the turn or request of the current work. name is the name of the work's span.
 func traced(ctx context.Context, vm view.Model, name string) {
 	to := tracing.Subject{Turn: vm.Turn.ID, Name: name}
 	switch {
@@ -269,8 +269,8 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	return b.Outbox.Replace(ctx, s)
 }
 
-// isFixed reports whether an error says that Slack will not change a message, but may still accept a new one in the
-// same place.
+// isFixed reports whether an error says that Slack will not change a message. Slack may still accept a new message in
+// the same place.
 func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	code := slackapi.ErrorCode(err)
 	switch {
@@ -283,8 +283,8 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 }
 
 // remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit that
-// message. The buttons of the old message have no effect. If Slack also refuses the deletion, it is tried again later
-// (Leftovers).
+// message. The buttons of the old message have no effect. If Slack also refuses the deletion, the bot tries it again
+// later (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -327,8 +327,8 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (des
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns the request for which the members of a user group are looked up. The request is the shown request
-// or, if several requests are shown, the first of them.
+// groupFor returns the request for which the members of a user group are looked up. The request is the shown request.
+// If several requests are shown, it is the first one.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
@@ -341,8 +341,8 @@ func groupFor(s view.Model) *approvers.Request {
 	return nil
 }
 
-// If Slack's rate limits have delayed the messages of earlier steps, the answer includes these steps. The post of this
-// answer saves up to two calls for each step: the post of the step's message, and its update.
+// If Slack's rate limits have delayed the messages of earlier steps, the answer includes these steps. For each step,
+// this saves up to two calls: the post of the step's message, and its update.
 
 // includeSteps adds the postponed steps to an answer. The steps' messages are locked until done is called.
 func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
@@ -378,8 +378,8 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	return vm, done, nil
 }
 
-// expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the
-// message is changed and says that it has expired.
+// expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the bot
+// changes the message, which then says that it has expired.
 func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
@@ -426,7 +426,7 @@ func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Con
 
 // toShow sets the priority of the calls that show an outbox message.
 func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
-	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0}
+	e := slackapi.CallPriority{Priority: rankPriority[s.Message.Rank], Retry: t.Tries > 0, Flow: s.Flow()}
 	if s.Message.Kind == store.OutboxStep && !s.Message.Drafted {
 		open := s.Turn.State == approvers.TurnWaiting && s.Turn.Step == s.Message.Step
 		e.WillChange = open && s.Message.TS == ""

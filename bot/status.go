@@ -16,9 +16,9 @@ import (
 	"countersign/store"
 )
 
-// This file maintains the status that Slack shows under a thread. The status says that the agent thinks, which call
-// runs, or for whom a call waits. The status is derived from the current state. The status is optional, because the
-// thread's messages contain the same information.
+// This file maintains the status that Slack shows under a thread. The status says that the agent thinks, names the
+// running call, or names the people for whom a call waits. The status is derived from the current state. The status is
+// optional, because the thread's messages contain the same information.
 
 // Slack removes a status after two minutes, and with each message from the bot.
 const (
@@ -133,7 +133,7 @@ func (st *statuses) old(now time.Time) (out []status) {
 	return out
 }
 
-// affectsStatus reports whether showing an outbox message may change the status of its thread.
+// affectsStatus reports whether showing an outbox message may change the status of the message's thread.
 func affectsStatus(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxStep, store.OutboxAnswer, store.OutboxProblem, store.OutboxQueued:

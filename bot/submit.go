@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// objection is the reason why a submitted form is not accepted. objection has faults, which are shown at the form's
-// fields, or another form, which replaces the submitted one.
+// objection is the reason why a submitted form is not accepted. objection has errors for the form's fields, or another
+// form that replaces the submitted form.
 type objection struct {
 	faults  map[string]string
 	instead *slack.ModalViewRequest
@@ -81,8 +81,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	return objection{faults: faults}, nil
 }
 
-// examineEdit validates changed arguments. If the effect of the changed arguments is not the effect that the pressed
-// button named, the form is shown again. The new button of the form names the actual effect.
+// examineEdit validates changed arguments. If the changed arguments have another effect than the pressed button named,
+// the form is shown again. The new button of the form names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -116,7 +116,7 @@ func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (app
 	return who, err == nil
 }
 
-// lookUpWait is the time limit for looking up a person while Slack waits for a form's acknowledgement.
+// lookUpWait limits the lookup of a person while Slack waits for a form's acknowledgement.
 const lookUpWait = time.Second
 
 // filled returns the value of a field.
@@ -184,7 +184,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	return b.decide(ctx, r, s, c)
 }
 
-// formOn finds the subject of a submitted form and validates it, as clickedOn does for buttons.
+// formOn finds and validates the subject of a submitted form, as clickedOn does for buttons.
 func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (render.ClickTarget, error) {
 	if err := b.here(ctx, i.origin()); err != nil {
 		return render.ClickTarget{Token: f.ButtonToken}, err
@@ -228,8 +228,9 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
-// arguments the modal showed. The token is safe because the arguments of an execution never change, and the workflow
-// compares the execution's digest with the request's. A separate record states that the person saw the last page.
+// arguments the modal showed. The token is safe, because an execution's arguments never change. The workflow also
+// compares the execution's digest with the request's digest. A separate record states that the person saw the last
+// page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
@@ -258,8 +259,8 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 	return b.decide(ctx, w, s, c)
 }
 
-// examineColleague returns an error for the field if the chosen colleague can't decide. A problem that is not found in
-// time is reported after the submission.
+// examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
+// time, it is reported after the submission.
 func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {
@@ -325,7 +326,7 @@ func (i interaction) chosen(block string) (values []string) {
 	return values
 }
 
-// examineElicitation returns the errors of a form that a tool asked for, to be shown beside the fields.
+// A tool may have asked for a form. For this form, examineElicitation returns the errors beside the fields.
 func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// If a step has more calls than its message lists, the remaining calls can be withdrawn too.
+// If a step has more calls than its message lists, people can also withdraw the remaining calls.
 func TestWithdrawSome(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

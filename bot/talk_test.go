@@ -10,7 +10,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// A direct message is a conversation of its own; "start over" begins another.
+// A direct message is a separate conversation. The words "start over" begin another conversation.
 func TestDirectMessage(t *testing.T) { inBothWays(t, testDirectMessage) }
 
 func testDirectMessage(t *testing.T, h *harness) {
@@ -89,7 +89,7 @@ func TestDeniedAskers(t *testing.T) {
 	}
 }
 
-// While the agent thinks, the thread's status says so.
+// While the agent thinks, the thread's status says that it thinks.
 func TestThinkingStatus(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })

@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// unconfirmedPosts tracks posts of this process whose delivery is unconfirmed, and the results of searches for such
-// posts. unconfirmedPosts orders events by a counter, because the system clock may be changed.
+// unconfirmedPosts tracks this process's posts with unconfirmed delivery, and the results of searches for such posts.
+// unconfirmedPosts orders events by a counter, because somebody may change the system clock.
 type unconfirmedPosts struct {
 	mu    sync.Mutex
 	count uint64
@@ -27,8 +27,8 @@ type unconfirmedPosts struct {
 	found map[destination]historyScan
 }
 
-// historyScan is the result of one search of a channel or thread: the Slack messages of outbox messages, from a time of
-// Slack's clock on.
+// historyScan is the result of one search of a channel or thread. It has the Slack messages of outbox messages since a
+// time of Slack's clock.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
 	at      uint64    // the count at its begin
@@ -38,9 +38,8 @@ type historyScan struct {
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
 
-// bareMessage is a message of the bot that has no metadata, because Slack may drop the metadata of a message. Such a
-// message is recognised by its buttons, which name the outbox message. If the message has no buttons, it is recognised
-// by its text.
+// bareMessage is a message of the bot without metadata, because Slack may drop metadata. Such a message is recognised
+// by its buttons, which name the outbox message. If the message has no buttons, it is recognised by its text.
 type bareMessage struct {
 	ts     string
 	text   string
@@ -60,8 +59,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// round identifies an outbox message in the period between two losses of its Slack message. Slack messages of earlier
-// rounds no longer belong to the outbox message.
+// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds no
+// longer belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -84,8 +83,8 @@ func (p *unconfirmedPosts) moment() uint64 {
 }
 
 // underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
-// not recorded after the post, it is called again, because a search in between may have missed the post. underWay
-// reports whether an earlier post is unconfirmed.
+// not recorded after the post, the function is called again, because a search in between may have missed the post.
+// underWay reports whether an earlier post is unconfirmed.
 func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +103,8 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt says that an unrecorded Slack message of an outbox message may exist. A search finds this message if it began
-// after the count and after the time.
+// doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if the search
+// began after the count and after the time.
 type doubt struct {
 	count uint64
 	until time.Time
@@ -129,7 +128,7 @@ func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Ti
 	return d, doubtful
 }
 
-// known returns the messages of an outbox message from an earlier search, if that search settles the doubt.
+// If an earlier search settles the doubt, known returns the messages of an outbox message from this search.
 func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, d doubt) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +140,7 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 }
 
 // of returns the Slack messages that show an outbox message. texts are the texts of its parts. The texts are needed,
-// because a draft's message may not have the id yet, and Slack may have dropped the metadata of other messages.
+// because a draft's message may not have the id yet, and Slack may have dropped other messages' metadata.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -174,7 +173,7 @@ func (p *unconfirmedPosts) note(at destination, f historyScan) {
 	p.found[at] = f
 }
 
-// Limits of the search for a message whose post was not confirmed. The search goes back to the time at which the outbox
+// Limits of the search for a message with an unconfirmed post. The search goes back to the time at which the outbox
 // message was created, by Slack's clock. The search may end earlier, at the page limit.
 const (
 	scanPages  = 10
@@ -182,8 +181,8 @@ const (
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message as it is drawn
-// now, and empty for a draft. The result of one search of a channel or thread is used for all outbox messages in it.
+// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message in its current
+// drawing. For a draft, it is empty. All outbox messages in a channel or thread share the result of one search.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
@@ -229,16 +228,16 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 			break
 		}
 	}
-	// The result of an incomplete search of a channel is kept. The search has read the newest messages, and another
-	// search would end at the same page limit. An incomplete search of a thread has read only the oldest messages.
+	// The result of an incomplete search of a channel is kept. The search has read the newest messages. Another search
+	// would end at the same page limit. An incomplete search of a thread has read only the oldest messages.
 	if cursor == "" || at.thread == "" {
 		b.unconfirmed.note(at, f)
 	}
 	return f.of(s, texts), nil
 }
 
-// oldestOf returns the earliest time at which an outbox message can have been posted, as a ts. If the time is unknown,
-// oldestOf returns "".
+// oldestOf returns the earliest possible time of an outbox message's post, as a ts. If the time is unknown, oldestOf
+// returns "".
 func oldestOf(s store.OutboxMessage) string {
 	if s.After.IsZero() {
 		return ""
@@ -246,7 +245,8 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// findUnnamed deletes unrecorded messages that Slack posted to the whole channel because their thread is gone.
+// If a thread is gone, Slack posts the bot's message to the whole channel. findUnnamed deletes such unrecorded
+// messages.
 func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {
@@ -288,7 +288,7 @@ func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor st
 	return h.Messages, h.ResponseMetaData.NextCursor, nil
 }
 
-// isUnnamed reports whether a message is the bot's own and has no metadata. isUnnamed excludes messages with files,
+// isUnnamed reports whether a message is from the bot and has no metadata. isUnnamed excludes messages with files,
 // which never have metadata.
 func isUnnamed(me directory.Self, m slack.Message) bool {
 	mine := m.User == me.User || me.Bot != "" && m.BotID == me.Bot

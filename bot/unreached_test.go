@@ -27,8 +27,8 @@ func (h *harness) unreached() []approvers.Request {
 	return out
 }
 
-// Without the scope im:write, nobody gets a card that goes by direct message. The requester and the operator are told
-// immediately, and the card is shown when the scope is granted.
+// Without the scope im:write, nobody gets cards by direct message. The requester and the operator are told immediately,
+// and the card is shown when the scope is granted.
 func TestCardWithoutPermission(t *testing.T) { inBothWays(t, testCardWithoutPermission, leadsByDM) }
 
 func testCardWithoutPermission(t *testing.T, h *harness) {
@@ -129,7 +129,7 @@ func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
 }
 
-// If the people who can't see the card have a lead, the lead is asked immediately. The lead's card says why.
+// If the people who can't see the card have a lead, the bot asks the lead immediately. The lead's card says why.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -146,7 +146,7 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A missing permission is reported immediately: to the person in words, and to the operator with the scope's name.
+// The bot reports a missing permission immediately: to the person in words, and to the operator with the scope's name.
 func TestPermissionIsMissing(t *testing.T) {
 	for scope, words := range map[string]string{
 		"users:read":    "I keep it and try again for an hour. My operator has been told.",
@@ -166,7 +166,7 @@ func TestPermissionIsMissing(t *testing.T) {
 	}
 }
 
-// A channel that the policy names by id needs no permission to read its name.
+// If the policy names a channel by id, the bot needs no permission to read the channel's name.
 func TestChannelByIDWithoutPermission(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"C0001"} })
 	h.slack.Withhold("channels:read")

@@ -16,7 +16,7 @@ import (
 // hugeLines is the number of lines of the longest arguments in these tests.
 const hugeLines = 2450
 
-// turns presses a button in a person's form, and waits until it shows other text.
+// turns presses a button in a person's form, and waits until the form shows other text.
 func (h *harness) turns(user, action string, words ...string) map[string]any {
 	h.t.Helper()
 	modal := h.opened(user, render.ActArguments)
@@ -36,7 +36,7 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 	return modal
 }
 
-// Arguments with more than 100,000 displayed characters are read completely, page by page. The arguments can be
+// A person reads arguments with more than 100,000 displayed characters completely, page by page. The arguments can be
 // approved only on the last page, and only by the person who saw that page. The shown pages are stored.
 func TestHugeArguments(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	}
 }
 
-// saidIn returns the first text of a view that begins with the words.
+// saidIn returns a view's first text that begins with the words.
 func saidIn(modal map[string]any, begin string) (found string) {
 	bottest.WalkBlocks(modal["blocks"], func(b map[string]any) {
 		if text, _ := b["text"].(string); found == "" && strings.HasPrefix(strings.TrimSpace(text), begin) {

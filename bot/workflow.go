@@ -37,8 +37,8 @@ func Use(w *workflow.Workflow) Workflow {
 	}
 }
 
-// Intake receives deliveries from Slack. Each delivery is stored before it is acknowledged, and is closed by the
-// transaction that handles it.
+// Intake receives deliveries from Slack. Each delivery is stored before it is acknowledged. The transaction that
+// handles the delivery closes it.
 type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
 	Remember(ctx context.Context, row store.Inbox) error
@@ -99,7 +99,7 @@ type Questions interface {
 	Decline(ctx context.Context, c workflow.Click) error
 }
 
-// Grants handles grants, under which calls may run without approval for a while.
+// Grants handles grants. Under a grant, calls may run without approval for a limited time.
 type Grants interface {
 	Give(ctx context.Context, c workflow.Click, a approvers.Allowance) (approvers.Request, error)
 	Accept(ctx context.Context, c workflow.Click) (approvers.Grant, error)

@@ -22,8 +22,8 @@ const (
 // tokenHash matches the hash of a client's token, as the policy has it.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens holds the clients that were read before: by the hash of their token, or by issuer
-// and subject.
+// readClient reads one client. tokens holds the clients that were read before. The key is the hash of the token, or the
+// issuer and the subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
@@ -107,7 +107,7 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
-// with the same subject, because they could not be told apart.
+// with the same subject, because the gateway could not distinguish them.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
@@ -212,8 +212,8 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	return names
 }
 
-// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because they
-// could not be told apart.
+// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because the
+// gateway could not distinguish them.
 func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) string {
 	text, ok := v.Free(`the hash of a token: "sha256:…"`)
 	if !ok {

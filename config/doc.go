@@ -9,9 +9,8 @@
 //     that does not compile are errors. A key that is left out gets the careful default.
 //   - Secrets are never printed. This rule holds for problems, for String and for slog.
 //
-// The package never looks up the tool, server, channel or user to which a value refers. A file without problems may
-// still contain a policy that can't work, such as a policy with a tool that nobody can approve. Package check finds
-// such faults.
+// The package never looks up the tool, server, channel or user of a value. A file without problems may still contain a
+// policy that can't work. For example, nobody can approve one of its tools. Package check finds such faults.
 //
 // Subpackages do parts of the work: yamldoc reads YAML with positions, condition compiles the rules' expressions, and
 // preview compiles the templates. docs/policy.md documents every key; a test checks each example in it.

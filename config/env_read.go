@@ -206,8 +206,7 @@ func (r *envReader) database(name, text string) Store {
 	return s
 }
 
-// maxSocketPath is the length in bytes of the longest path of a Unix socket on Linux: 108 bytes including the final
-// zero.
+// maxSocketPath is the maximum length in bytes of a Unix socket's path on Linux: 108 bytes, including the final zero.
 const maxSocketPath = 107
 
 // ControlBeside returns the default control socket for a store.
@@ -247,7 +246,7 @@ func (r *envReader) level(text string) slog.Level {
 	return slog.LevelInfo
 }
 
-// maxStopWait is the longest wait for tools at shutdown, which is also the longest timeout of a tool.
+// maxStopWait limits the wait for tools at shutdown. It is also the longest timeout of a tool.
 const maxStopWait = 24 * time.Hour
 
 func (r *envReader) stopWait(text string) time.Duration {

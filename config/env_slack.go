@@ -32,7 +32,7 @@ func (r *envReader) slack(e *Env) {
 	e.HTTPAddr = r.address("COUNTERSIGN_HTTP_ADDR", v.HTTPAddr)
 }
 
-// tokenKinds maps the prefix of a token to the token's kind, so that an error can name the right variable.
+// tokenKinds maps a token's prefix to its kind. So an error can name the right variable.
 var tokenKinds = []struct{ prefix, is string }{
 	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
 	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
@@ -99,7 +99,7 @@ func (r *envReader) missing(name, hint string) {
 	r.wrong(name, "is missing", hint)
 }
 
-// wrapped describes characters, such as quotes, that were copied along with a secret; "" if there are none.
+// wrapped describes characters that were copied along with a secret, such as quotes. If there are none, it returns "".
 func wrapped(text string) string {
 	switch {
 	case strings.TrimSpace(text) != text:

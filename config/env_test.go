@@ -234,7 +234,7 @@ func TestEnvKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestModelURL checks that a final slash does not lead to two slashes in a row.
+// TestModelURL checks that a slash at the end does not lead to a double slash.
 func TestModelURL(t *testing.T) {
 	setenv(t, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1/", "OPENAI_MODEL": "m"})
 	env, err := config.ReadEnv(config.Demo)

@@ -65,7 +65,7 @@ func Hash(data []byte) string {
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// readFile reads at most one byte more than the limit, so that ParsePolicy can detect a file that is too large.
+// readFile reads at most one byte more than the limit. So ParsePolicy can detect a file that is too large.
 func readFile(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errNotRegular // reading it could block forever
@@ -88,7 +88,7 @@ func plainCause(err error) string {
 }
 
 // ParsePolicy parses a policy file's content. name is the file's name in problems. If values have errors, ParsePolicy
-// also returns a File with the values that could be read. Only the names in this File are useful.
+// also returns a File with the readable values. Only the names in this File are useful.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}

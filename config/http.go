@@ -38,7 +38,7 @@ type Header struct {
 	Value Template
 }
 
-// BodyKind is the format of a request's body. The body contains the arguments that are in neither the address nor a
+// BodyKind is the format of a request's body. The body contains the arguments that are not in the address and not in a
 // header.
 type BodyKind string
 
@@ -147,8 +147,8 @@ func readEndpoint(e yamldoc.Entry) Endpoint {
 	return t
 }
 
-// usualBody returns the default body format. The default is JSON if the method writes and some arguments are neither in
-// the address nor in a header.
+// usualBody returns the default body format. The default is JSON if the method writes, and some arguments are not in
+// the address and not in a header.
 func (t Endpoint) usualBody() BodyKind {
 	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON

@@ -63,8 +63,7 @@ var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // gap matches everything except literal text: ${NAME}, {name}, {{ and }}, and $${…}, which is an escaped ${…}.
 var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
 
-// special matches the parts of a literal text that must be escaped: ${ is escaped by another $, and a brace by doubling
-// it.
+// special matches the parts of a literal text that must be escaped. Another $ escapes ${, and doubling escapes a brace.
 var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
 // parseTemplate parses a template, or describes its fault.

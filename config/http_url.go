@@ -31,7 +31,7 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. readAddress accepts only templates whose URL can be parsed and has the same host
+// readAddress reads a URL template. readAddress accepts a template only if its URL can be parsed and has the same host
 // for all values.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
@@ -161,8 +161,8 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether data is sent to the address without encryption. The function returns false if the host
-// comes from the environment, because the host is not known here.
+// unencrypted reports whether data is sent to the address without encryption. If the host comes from the environment,
+// the function returns false, because the host is unknown here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

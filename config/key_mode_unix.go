@@ -9,8 +9,8 @@ import (
 )
 
 // Exposed reports whether other users than the user of this process can read a file with a private key. If a process
-// does not run as root, Kubernetes gives it a secret as a file that root owns and that the process's group can read.
-// Such a file does not count as exposed.
+// does not run as root, Kubernetes gives it a secret as a file. Root owns this file, and the process's group can read
+// it. Such a file does not count as exposed.
 func Exposed(info fs.FileInfo) bool {
 	others := info.Mode().Perm() & 0o077
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == 0 && os.Geteuid() != 0 {

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting checks the parsed value of each key that says who is asked, for how long, and for which amounts.
+// TestKeysOfWaiting checks the parsed values of the keys that say who is asked, for how long, and for which amounts.
 func TestKeysOfWaiting(t *testing.T) {
 	f := parse(t, `
 version: 1

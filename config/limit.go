@@ -15,7 +15,7 @@ var windows = map[string]time.Duration{
 	"d": 24 * time.Hour, "day": 24 * time.Hour,
 }
 
-// maxCount is the largest count of a limit. A higher one would have no effect.
+// maxCount is the largest count of a limit. A higher limit would have no effect.
 const maxCount = 1_000_000
 
 func readLimitKey(f yamldoc.Fields, key string, to *approvers.Limit) bool {
@@ -34,8 +34,8 @@ func readLimit(v yamldoc.Value) (approvers.Limit, bool) {
 	return readLimitOr(v, "would let nothing run by itself", "write confirm: true instead")
 }
 
-// readLimitOr reads a limit. nothing is a text that explains what a zero limit would mean, and instead is a text that
-// says what to write.
+// readLimitOr reads a limit. nothing is a text about the meaning of a zero limit, and instead is a text with the right
+// form.
 func readLimitOr(v yamldoc.Value, nothing, instead string) (approvers.Limit, bool) {
 	const hint = "write a count per minute, hour or day, such as 10/min, 5/h or 3/d"
 	if n, ok := v.Integer(); ok {

@@ -35,7 +35,7 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestPreviewTrue checks that preview: true asks the tool for a preview, and that false and a missing key don't.
+// TestPreviewTrue checks that preview: true asks the tool for a preview. false and a missing key do not.
 func TestPreviewTrue(t *testing.T) {
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {a: {risk: low, preview: true}, b: {risk: low, preview: false}, c: {risk: low}, d: {risk: low, preview: x}}\n"))
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	channelName = regexp.MustCompile(`^#[^\s#@,.:;!?'"A-Z]{1,80}$`)
 )
 
-// maxTitle is the maximum length of a title, which is part of a card's first line.
+// maxTitle limits the length of a title, because a card's first line contains it.
 const maxTitle = 75
 
 func readRole(e yamldoc.Entry) approvers.Role {

@@ -108,9 +108,9 @@ func BenchmarkRouting(b *testing.B) {
 }
 
 // TestRoutingDoesNotGrow compares routing in a large policy with routing in a small policy, in alternating rounds. The
-// large policy has a thousand times as many tools and a hundred times as many approvers. The size of the policy must
-// make no difference. The test compares the fastest of many tries, because other work on the machine affects the
-// fastest try least.
+// large policy has a thousand times more tools and a hundred times more approvers. The size of the policy must make no
+// difference. The test compares the fastest of many tries, because other work on the machine affects the fastest try
+// least.
 func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {

@@ -24,8 +24,8 @@ type secretFiles struct {
 	problems yamldoc.Problems  // with warnings
 }
 
-// read returns the value of a secret. This is the value of the secret's variable, or the content of the file that the
-// variable with the suffix _FILE names.
+// read returns the value of a secret. The value comes from the secret's variable, or from the file that the variable
+// with the suffix _FILE names.
 func (f *secretFiles) read(name, value string) string {
 	companion := name + fileSuffix
 	path := os.Getenv(companion)
@@ -86,8 +86,8 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is, Lookup
-// returns the content of the file that NAME_FILE names. A file that can't be read counts as a variable that is not set.
+// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
+// returns the content of the file in NAME_FILE. A file that can't be read counts as a variable that is not set.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {
 		return value, true

@@ -12,8 +12,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server. Server has either a command or a URL. Env, URL, Headers and OAuth may contain environment
-// variables: see [Expand].
+// Server is an MCP server. Server has a command or a URL, and not both. Env, URL, Headers and OAuth may contain
+// environment variables: see [Expand].
 type Server struct {
 	Name    string
 	Command []string          // program and arguments, for a server that speaks on its standard input and output

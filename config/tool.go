@@ -29,8 +29,8 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 		e.Wrong("the risk is missing", "add risk: low, medium, high or critical")
 	}
 	readStagesKey(f, "stages", &t.Stages)
-	// Without the key confirm, the careful default applies: the tool's calls wait if its risk is high or above, or if
-	// it has stages.
+	// Without the key confirm, the careful default applies: calls wait if the tool's risk is at least high, or if it
+	// has stages.
 	t.Confirm = t.Risk >= approvers.High || len(t.Stages) > 0
 	f.Flag("confirm", &t.Confirm)
 	if v, ok := f["preview"]; ok {
@@ -62,7 +62,7 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 	return t
 }
 
-// rule reads one rule. A rule that raises the risk to high or above also makes the call wait, unless it has confirm:
+// rule reads one rule. If a rule raises the risk to high or above, the call also waits, unless the rule has confirm:
 // false.
 func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	var out approvers.Rule
@@ -85,7 +85,7 @@ func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	return out
 }
 
-// The possible treatments of an approved MCP call whose caller has left.
+// What may happen to an approved MCP call whose caller has left.
 const (
 	callerLeftWait = "wait"
 	callerLeftRun  = "run"

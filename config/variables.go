@@ -7,9 +7,9 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// variables holds the environment variables as text. All values are strings, so that an invalid value does not prevent
-// the check of the other values. [Env] has the converted values. An empty variable counts as not set. For each secret
-// there is a second variable, whose name ends in _FILE: it names a file that contains the value.
+// variables holds the environment variables as text. All values are strings. So one invalid value does not prevent the
+// check of the other values. [Env] has the converted values. An empty variable counts as not set. Each secret has a
+// second variable, whose name ends in _FILE. It names a file that contains the value.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN" secret:"true"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	// none is the value that package approvers uses for an explicit zero. In package approvers, zero itself means that
-	// the default applies.
+	// none is the explicit zero in package approvers. In package approvers, zero itself means that the default applies.
 	none          = -1
 	mostReminders = 100
 	mostRepeats   = 20

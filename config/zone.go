@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// zoneNames lists the time zones that are suggested. The suggestions are UTC, and the time zones of the database whose
-// names contain a place.
+// zoneNames lists the time zones that are suggested. The suggestions are UTC, and time zones whose names contain a
+// place.
 //
 //go:embed zones.txt
 var zoneNames string

@@ -12,7 +12,7 @@ import (
 // Several processes ("replicas") can work on one store. Each piece of pending work then belongs to one replica. Work is
 // divided into a fixed number of shares. A replica handles the timers of the shares that it has claimed. Every
 // transaction of a handler checks the claim. So a replica that has lost a claim can't write, even if it has not noticed
-// the loss yet.
+// this yet.
 
 // ShareCount is the number of shares. ShareCount never changes, because replicas of different versions work side by
 // side.
@@ -50,8 +50,8 @@ func (t Timer) Share() int {
 	return int(sum[0]) % ShareCount
 }
 
-// Claim is the exclusive right of one replica to do some work. The work is the timers of a share, or a job that only
-// one replica may do.
+// Claim is the exclusive right of one replica to do some work. The work is the timers of a share, or a job for only one
+// replica.
 type Claim struct {
 	Name  string
 	Owner string // the replica's id
@@ -61,14 +61,14 @@ type Claim struct {
 // ShareClaim returns the name of the claim on a share.
 func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
 
-// ErrFenced says that a transaction was refused, or a context was cancelled, because this replica has lost the claim on
-// the work. Nothing was written. Another replica does the work.
+// ErrFenced says that this replica has lost the claim on the work. So a transaction was refused, or a context was
+// cancelled. Nothing was written. Another replica does the work.
 var ErrFenced = errors.New("store: another replica has taken over this work")
 
 // claimsKey is the context key of claims.
 type claimsKey struct{}
 
-// WithClaims returns a context with claims. In this context, Update fails with ErrFenced unless the replica still has
+// WithClaims returns a context with claims. In this context, Update fails with ErrFenced if the replica no longer has
 // the claims.
 func WithClaims(ctx context.Context, claims ...Claim) context.Context {
 	return context.WithValue(ctx, claimsKey{}, claims)
@@ -80,7 +80,7 @@ func ClaimsOf(ctx context.Context) []Claim {
 	return claims
 }
 
-// Replica is this process, as one of the processes that work on a store.
+// Replica is this process as one of the processes on a store.
 type Replica interface {
 	// Shares returns the shares whose work may begin now.
 	Shares() Shares
@@ -95,17 +95,17 @@ type Replica interface {
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, at least 1.
 	Alive() int
-	// Hears returns the time since which the replica has received the notices of other replicas without a break. If the
+	// Hears returns the time since which the replica has received other replicas' notices without a break. If the
 	// replica receives no notices now, the time is zero.
 	Hears() time.Time
-	// Tell sends a notice to the other replicas. Tell does not wait until the notice arrives, and the notice may be
+	// Tell sends a notice to the other replicas. Tell does not wait for the notice's arrival, and the notice may be
 	// lost.
 	Tell(n Notice)
 	// Notices returns the notices of the other replicas.
 	Notices() <-chan Notice
 }
 
-// Notice says what a replica has just committed, so that the other replicas know about the change before they next read
+// Notice describes a commit of a replica. With it, the other replicas know about the change before their next read of
 // the store.
 type Notice struct {
 	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
@@ -123,8 +123,8 @@ func (n *Notice) Merge(other Notice) {
 	n.News = append(n.News, other.News...)
 }
 
-// Alone is the Replica of a process that is the only one on its store. Such a process has every claim, and its claims
-// need not be checked.
+// Alone is the Replica of a process that is the only process on its store. Such a process has every claim, so its
+// claims need no check.
 type Alone struct{}
 
 // IsAlone reports whether a replica is the only process on its store.

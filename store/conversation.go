@@ -46,7 +46,7 @@ type CallerRequest struct {
 // MessageRole says who wrote a message.
 type MessageRole string
 
-// The roles of messages. Tool results are not messages: they belong to their Call.
+// The roles of messages. Tool results are not messages. They belong to their Call.
 const (
 	RoleUser      MessageRole = "user"
 	RoleAssistant MessageRole = "assistant"
@@ -85,7 +85,7 @@ type Message struct {
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 
-// Call is one tool call of a step, with its one result.
+// Call is one tool call of a step, with one result.
 type Call struct {
 	ID            string                   `json:"id"` // random
 	Version       uint64                   `json:"version"`

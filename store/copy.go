@@ -40,7 +40,7 @@ const (
 	PartJournal        Part = "journal"
 )
 
-// Row is one row of a store, in a form that every backend can read and write.
+// Row is one row of a store in a form for every backend.
 type Row struct {
 	Part    Part
 	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
@@ -69,8 +69,8 @@ type Filling interface {
 	Written() int
 }
 
-// Mark says how far a copy has come. Mark has the number of rows that are written, and a hash over these rows. The zero
-// value is the beginning. A backend writes the mark together with the rows.
+// Mark says how far a copy has come. Mark has the number of written rows, and a hash over these rows. The zero value is
+// the beginning. A backend writes the mark together with the rows.
 type Mark struct {
 	Rows int
 	Sum  string
@@ -97,8 +97,8 @@ type Position struct {
 // StartAt returns the position of a copy that continues at a mark. The rows come again from the first row.
 func StartAt(from Mark) *Position { return &Position{from: from, sum: sha256.New()} }
 
-// Next counts a row, and reports whether it has to be written. If the rows up to the mark are not the rows that were
-// written before, Next returns ErrChanged.
+// Next counts a row, and reports whether it has to be written. If the rows up to the mark differ from the rows that
+// were written, Next returns ErrChanged.
 func (p *Position) Next(row Row) (write bool, err error) {
 	p.rows++
 	p.sum.Write(row.bytes())
@@ -255,6 +255,6 @@ func (row Row) Size() int {
 type Relocatable interface {
 	// Relocated reports whether the data was moved since the store was made, or since the last Settle.
 	Relocated(ctx context.Context) (bool, error)
-	// Settle accepts the current place of the data as the right one.
+	// Settle accepts the current place of the data as the right place.
 	Settle(ctx context.Context) error
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Damage is a row, or a part of the file, whose contents are not the contents that were written.
+// Damage is a row, or a part of the file, whose contents have changed since they were written.
 type Damage struct {
 	Bucket string // the bucket it is in
 	Key    string // the row's key in readable form; empty: the damage is not in a single row
@@ -40,19 +40,19 @@ func (e *DamagedError) Unwrap() error { return ErrDamaged }
 type Inspected interface {
 	// Damage lists the known damage that is not resolved yet.
 	Damage() []Damage
-	// Inspect reads everything that is stored and records the damage it finds. Inspect works slowly, so that it does
-	// not slow down other callers of the store.
+	// Inspect reads everything in the store, and records the damage that it finds. Inspect works slowly, so it does not
+	// slow down other callers of the store.
 	Inspect(ctx context.Context) error
-	// OnDamage registers a function that is called with each damage, including damage that was found earlier. fn must
-	// not use the store.
+	// OnDamage registers a function. The function is called with each damage, including damage that was found earlier.
+	// fn must not use the store.
 	OnDamage(fn func(Damage))
 }
 
 // mostDamages limits how many damaged rows are remembered. A store with more damaged rows should be replaced.
 const mostDamages = 1000
 
-// Damages collects what a backend knows of its damage. Damages remembers each damage once, and calls the registered
-// functions with the damage. The zero value is ready for use.
+// Damages collects a backend's known damage. Damages remembers each damage once, and calls the registered functions
+// with the damage. The zero value is ready for use.
 type Damages struct {
 	mu    sync.Mutex
 	known []Damage
@@ -76,7 +76,7 @@ func (d *Damages) Found(x Damage) {
 	}
 }
 
-// Over forgets the damage of a row once it is resolved.
+// When the damage of a row is resolved, Over forgets it.
 func (d *Damages) Over(bucket, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (d *Damages) Damage() []Damage {
 	return slices.Clone(d.known)
 }
 
-// OnDamage registers a function that is called with each damage, including damage that was found earlier.
+// OnDamage registers a function. The function is called with each damage, including damage that was found earlier.
 func (d *Damages) OnDamage(fn func(Damage)) {
 	d.mu.Lock()
 	known := slices.Clone(d.known)
@@ -118,12 +118,12 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 	return damaged, mended
 }
 
-// SetAside is the part of a transaction that removes a damaged row from normal use. Only backends that store rows
+// SetAside is the part of a transaction that takes a damaged row out of normal use. Only backends that store rows
 // themselves implement SetAside.
 type SetAside interface {
-	// SetAside moves the damaged record with an id, and its index rows, to a place that the program never reads. After
-	// that, the record can be written again. A sound or missing record stays as it is. done reports whether the record
-	// was moved. of lists the keys under which indexes listed the record. Such a key is the conversation of a turn, an
-	// execution or a request, the turn of a call, or the place of a conversation.
+	// SetAside moves the damaged record with an id and its index rows to a place that the program never reads. After
+	// that, the record can be written again. SetAside does not change an undamaged or missing record. done reports
+	// whether the record was moved. of lists the keys under which indexes listed the record. Such a key is the
+	// conversation of a turn, an execution or a request, the turn of a call, or the place of a conversation.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

@@ -8,13 +8,13 @@ var (
 	ErrNotFound = errors.New("store: no such record")
 	// ErrConflict says that the record was changed since it was read, or already exists.
 	ErrConflict = errors.New("store: the record was changed by somebody else")
-	// ErrCommitUnknown says that the commit failed and may or may not be durable.
+	// ErrCommitUnknown says that the commit failed. The writes may or may not be durable.
 	ErrCommitUnknown = errors.New("store: it is unknown whether the commit is durable")
 	// ErrClosed says that the store was closed.
 	ErrClosed = errors.New("store: closed")
 )
 
-// Errors of a store's file or database. The wrapping error says what to do.
+// Errors of a store's file or database. The wrapping error tells the operator what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
@@ -24,14 +24,14 @@ var (
 	ErrDamaged = errors.New("store: the file is damaged")
 	// ErrNewer says that a newer version of Countersign wrote the store.
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
-	// ErrIncomplete says that a copy into the store was interrupted, so it is not complete.
+	// ErrIncomplete says that the store is incomplete, because a copy into it was interrupted.
 	ErrIncomplete = errors.New("store: it is an incomplete copy")
 	// ErrChanged says that an interrupted copy can't be continued, because the original has changed in the meantime.
 	ErrChanged = errors.New("store: the interrupted copy is not of this original, or the original has changed since")
-	// ErrFull says that the disk is full. Reads still work, and writes work again once space is freed.
+	// ErrFull says that the disk is full. Reads still work. Writes work again when space is freed.
 	ErrFull = errors.New("store: the disk is full")
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
-	// work, and writes work again once the original file is back at its path.
+	// work. Writes work again when the original file is back at its path.
 	ErrMoved = errors.New("store: the file is not at its path any more")
 	// ErrUnavailable says that the database can't be reached, or does not accept writes. Nothing was written. Reads and
 	// writes work again once the database is available.

@@ -87,7 +87,8 @@ func (r Rank) Timer() TimerKind {
 	return TimerShow
 }
 
-// OutboxMessage is one thing that Slack must show. Each kind has a function that renders it from the stored state.
+// OutboxMessage is one message or other item that Slack must show. Each kind has a function that renders it from the
+// stored state.
 type OutboxMessage struct {
 	ID            string      `json:"id"` // random; also in the Slack message's metadata, so that a post whose delivery is unconfirmed can be found
 	Version       uint64      `json:"version"`
@@ -156,8 +157,7 @@ func (h Home) Page(part string) int {
 	return 0
 }
 
-// Rendering is one posted version of an outbox message. A rendering is kept so that people can see later what Slack
-// showed.
+// Rendering is one posted version of an outbox message. Renderings are kept, so people can later see what Slack showed.
 type Rendering struct {
 	OutboxMessage string    `json:"surface"`
 	Post          uint64    `json:"post"`            // from 1, rising

@@ -22,6 +22,6 @@ type PolicyPart struct {
 	At     time.Time `json:"at"`
 }
 
-// ErrPolicyChanged says that the policy in force is not the policy that a transaction expected, and that this process
+// ErrPolicyChanged says that a transaction expected another policy than the policy in force, and that this process
 // can't use the policy in force. Nothing was written.
 var ErrPolicyChanged = errors.New("store: another policy is in force")

@@ -13,14 +13,14 @@ type Store interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs the closure over one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
-	// Check verifies the backend's consistency and every audit chain. Check reads all rows, so it is for tests and
-	// operators.
+	// Check verifies the backend's consistency and every audit chain. Check reads all rows, so only tests and operators
+	// use it.
 	Check(ctx context.Context) error
 	// Close waits for running transactions and releases the store.
 	Close() error
 }
 
-// Reader is the read half of a transaction. Reading a single record that does not exist fails with ErrNotFound. A list
+// Reader is the read half of a transaction. If a single record does not exist, the read fails with ErrNotFound. A list
 // without records is empty.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
@@ -29,7 +29,7 @@ type Reader interface {
 	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
 	// messages, the oldest first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is as old as the time, or newer. The order is the order
+	// ConversationsSince lists conversations whose last message is from the time or from later. The order is the order
 	// of the last messages, the oldest first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given Seq.
@@ -68,7 +68,7 @@ type Reader interface {
 	// the grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
 
-	// Absence reads a person's absence. A past absence stays until the next one replaces it.
+	// Absence reads a person's absence. A past absence stays until the next absence replaces it.
 	Absence(who approvers.PersonID) (approvers.Absence, error)
 	// Absences lists all stored absences, by person.
 	Absences() ([]approvers.Absence, error)
@@ -78,14 +78,14 @@ type Reader interface {
 	DueTimers(kind TimerKind, now time.Time, limit int) ([]Timer, error)
 	// NextTimer returns the next timer of a kind, due or not.
 	NextTimer(kind TimerKind) (Timer, error)
-	// Timers lists up to limit timers of a kind in order of Due, then Ref, due or not.
+	// Timers lists up to limit timers of a kind, due or not. Their order is Due, then Ref.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
 	// the timers that are due by then.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
-	// Unhandled reports whether there is an unhandled inbox row of a kind that was received at or before the time.
+	// Unhandled reports whether a kind has an unhandled inbox row that was received at or before the time.
 	Unhandled(kind InboxKind, received time.Time) (bool, error)
 
 	OutboxMessage(id string) (OutboxMessage, error)
@@ -141,8 +141,8 @@ type Tx interface {
 	PutConversation(Conversation) error
 	// EraseConversation deletes a conversation and everything that belongs to it, up to limit records at a time:
 	// messages, turns, calls, requests, executions with their elicitations and files, outbox messages with renderings,
-	// timers, and finally the conversation itself. done reports whether everything is deleted; it is also true if the
-	// conversation does not exist. The audit stays. If the conversation has a current turn, the error is ErrConflict.
+	// timers, and finally the conversation itself. done reports whether everything is deleted. If the conversation does
+	// not exist, it is also true. The audit stays. If the conversation has a current turn, the error is ErrConflict.
 	EraseConversation(id string, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq, replacing an existing one.
 	PutMessage(Message) error
@@ -182,8 +182,8 @@ type Tx interface {
 	// record does not follow the chain's head, the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
 	// ErasePayloads deletes payloads of a chain and returns their Seqs. ErasePayloads deletes the payloads of the
-	// records in only, or all if only is empty. The records and their hashes stay. The caller records the erasure in
-	// the audit: see approvers.Erasure.
+	// records in only. If only is empty, it deletes all payloads. The records and their hashes stay. The caller records
+	// the erasure in the audit: see approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
 	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the
 	// records stay. The caller records the pruning in the audit: see approvers.Pruning.
@@ -197,7 +197,7 @@ type Tx interface {
 	// PutPolicy puts a policy into force, with its content.
 	PutPolicy(p Policy, content []byte) error
 	// ExpectPolicy makes the transaction fail with ErrPolicyChanged if the policy in force at its beginning has another
-	// Load, or if there is none. The error may come from this call, a later read, or Update. The check needs no extra
-	// round trip to the database. A transaction must not call both ExpectPolicy and PutPolicy.
+	// Load, or if no policy is in force. The error may come from this call, a later read, or Update. The check needs no
+	// extra round trip to the database. A transaction must not call both ExpectPolicy and PutPolicy.
 	ExpectPolicy(load string) error
 }

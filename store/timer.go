@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// TimerKind says what work a timer is for. All pending work is a timer: when a process starts, it reads the due timers
-// and continues the work.
+// TimerKind names the work of a timer. All pending work is a timer. A new process reads the due timers and continues
+// the work.
 type TimerKind string
 
 // The kinds of timer, and the meaning of Ref for each.
@@ -30,8 +30,8 @@ const (
 	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
 	TimerCatchUp       TimerKind = "catch_up" // read messages that were written while nothing was received; Ref: SettingReception, or a channel that the bot has joined
-	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so that lower ranks
-	// never delay higher ones.
+	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so lower ranks never
+	// delay higher ranks.
 	TimerShowFirst  TimerKind = "show_first"
 	TimerShow       TimerKind = "show"
 	TimerShowAnswer TimerKind = "show_answer"
@@ -56,9 +56,9 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
-	// Affinity names what the handler works on outside of the store, such as a conversation. One replica at a time
-	// handles all timers with the same affinity. If Affinity is empty, Lane is used instead; if Lane is empty too, Ref
-	// is used.
+	// Affinity names the handler's subject outside of the store, such as a conversation. One replica at a time handles
+	// all timers with the same affinity. If Affinity is empty, Lane is used instead. If Lane is also empty, Ref is
+	// used.
 	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
 	// is the time to which it was postponed.
@@ -76,7 +76,7 @@ const (
 )
 
 // Inbox is a delivery from Slack, or a message that was read from a channel's history. A delivery is durable before it
-// is acknowledged to Slack. A handled row is kept, so that a redelivery has no effect.
+// is acknowledged to Slack. A handled row is kept, so a repeated delivery has no effect.
 type Inbox struct {
 	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
 	Version    uint64    `json:"version"`

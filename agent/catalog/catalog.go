@@ -30,7 +30,7 @@ type Config struct {
 	OwnTools []check.Tool
 	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
-	// Log receives what the operator has to know. If nil, nothing is logged.
+	// Log receives everything that the operator has to know. If nil, nothing is logged.
 	Log *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
@@ -53,7 +53,7 @@ type Catalog struct {
 	changed chan struct{} // receives a value when wanted has changed
 }
 
-// connection is a server that is kept connected until it is dropped.
+// connection is a server with a permanent connection, until the server is dropped.
 type connection struct {
 	config.Server
 	client *mcp.Client
@@ -61,7 +61,7 @@ type connection struct {
 	done   chan struct{} // closed when the client's Run has returned
 }
 
-// New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds those of a policy.
+// New returns a catalog of the compiled-in tools. [Catalog.Adopt] adds the tools of a policy.
 func New(c Config) (*Catalog, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -83,9 +83,9 @@ func New(c Config) (*Catalog, error) {
 
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
 // After Adopt, the pinned tools are known even if the servers can't be reached. load is the id of the policy's stored
-// change, or "" if the policy is not stored. If the policy or its pins can't be used, the previous ones stay in force.
-// Until Adopt returns, the policy of [Catalog.Policy] has no such id, because some tools still belong to the old
-// policy.
+// change, or "" if the policy is not stored. If the policy or its pins can't be used, the previous policy and pins stay
+// in force. Until Adopt returns, the policy of [Catalog.Policy] has no such id, because some tools still belong to the
+// old policy.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *Catalog) IsOwn(source string) bool {
 	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
 }
 
-// Known returns the tools of a policy that is not in force yet, as far as they are known without contacting a server.
+// Known returns the tools of a policy that is not in force yet. It returns the tools that are known without a server.
 // lockName is the name of the lock file in error messages.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
@@ -185,8 +185,8 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 const serversFirst = 2 * time.Second
 
 // Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
-// they have ended. The end of ctx does not disconnect the servers, so that current runs can finish. Begin waits a short
-// time before it returns, for the servers' lists of tools.
+// they have ended. The end of ctx does not disconnect the servers, so current runs can finish. Begin waits a short time
+// before it returns, for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -215,7 +215,7 @@ func (c *Catalog) keep(ctx context.Context) {
 	}
 }
 
-// match drops the servers that are not wanted in their current form, and connects the missing ones.
+// match drops servers that the policy no longer wants in their current form, and connects missing servers.
 func (c *Catalog) match(ctx context.Context) {
 	c.mu.Lock()
 	wanted := slices.Clone(c.wanted)
@@ -274,8 +274,8 @@ func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	return names
 }
 
-// settle waits until every server has listed its tools or has failed once. For this program's own servers it waits
-// without a time limit, and for the policy's servers only a short time.
+// settle waits until every server has listed its tools or has failed once. For this program's own servers, it waits
+// without a time limit. For the policy's servers, it waits only for a short time.
 func (c *Catalog) settle(ctx context.Context) {
 	brief, cancel := context.WithTimeout(ctx, serversFirst)
 	defer cancel()

@@ -234,7 +234,7 @@ func TestDeclaredSourceGoes(t *testing.T) {
 	}
 }
 
-// A refused policy does not change the tools of the current policy, even if only a part of the refused policy is wrong.
+// A refused policy does not change the current policy's tools, even if only a part of it is wrong.
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	f := openFixture(t, "")

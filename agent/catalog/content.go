@@ -53,7 +53,7 @@ func (c Content) PinsDigest() string {
 	return config.Hash(c.Pins)
 }
 
-// Parse parses a policy and its pins. name is the policy file's path: other paths in the policy are relative to it. The
+// Parse parses a policy and its pins. name is the policy file's path. Other paths in the policy are relative to it. The
 // errors are [countersign/config/yamldoc.Problems] and [LockError].
 func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	file, err := check.Parse(name, c.Policy.File)

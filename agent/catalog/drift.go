@@ -24,7 +24,7 @@ type driftReporter struct {
 // prints the whole change.
 const loggedLines = 12
 
-// ReportDrift logs the tools that newly differ from their pins, and the tools that no longer differ.
+// ReportDrift logs tools that begin to differ from their pins, and tools that no longer differ.
 func (c *Catalog) ReportDrift() { c.drift.report() }
 
 func (d *driftReporter) report() {

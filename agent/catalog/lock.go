@@ -9,17 +9,17 @@ import (
 	"countersign/config"
 )
 
-// LockError means that the lock file can't be used. The text of the error says where the fault is and what to do.
+// LockError means that the lock file can't be used. The error's text says where the fault is and what to do.
 type LockError struct{ err error }
 
 func (e *LockError) Error() string { return e.err.Error() }
 
 func (e *LockError) Unwrap() error { return e.err }
 
-// ErrLockChanged means that a lock file was not written, because it has changed since it was read.
+// ErrLockChanged means that a lock file was not written, because somebody has changed it since it was read.
 var ErrLockChanged = errors.New("the lock file changed since it was read")
 
-// ReadLock reads the lock file beside a policy. The path of a built-in policy is ""; such a policy has no lock file.
+// ReadLock reads the lock file beside a policy. The path of a built-in policy is "". Such a policy has no lock file.
 // The error is [LockError].
 func ReadLock(policy string) (pins.Lock, error) {
 	if policy == "" {

@@ -83,7 +83,7 @@ type declared struct {
 	found  yamldoc.Problems
 }
 
-// declare reads the tools that the policy file describes, and all tools of its OpenAPI files. With a nil lookup the
+// declare reads the tools that the policy file describes, and all tools of its OpenAPI files. With a nil lookup, the
 // tools can be inspected but not run.
 func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declared {
 	tools, faults := httptool.Tools(file.HTTP, lookup)
@@ -96,8 +96,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools. If the http section has errors, the function registers none of that section's
-// tools. The function returns all problems of the sources.
+// register registers declared tools. If the http section has errors, the function registers no tools of this section.
+// The function returns all problems of the sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {
@@ -124,8 +124,8 @@ func faults(all []declared) yamldoc.Problems {
 	return found
 }
 
-// pinnedOf returns the pinned tools of a source that is always present. For each pin it returns the live tool of that
-// name, or a placeholder if the source no longer offers the tool.
+// pinnedOf returns the pinned tools of a source that is always present. For each pin it returns the live tool with this
+// name. If the source no longer offers the tool, it returns a placeholder.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {

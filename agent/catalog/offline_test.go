@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// If an operation can't become a tool, check reports it at the position where the policy names the file. The other
+// If an operation can't become a tool, check reports it at the position where the policy names its file. The other
 // operations of the file become tools.
 func TestFindings(t *testing.T) {
 	dir := t.TempDir()

@@ -46,7 +46,7 @@ func (a *activePolicy) load(load string) {
 }
 
 // Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has read a tool
-// before, the returned policy is combined with that version of the tool or with a later version.
+// before, the returned policy includes this version of the tool or a later version.
 func (c *Catalog) Policy() *approvers.Policy {
 	a := &c.active
 	for {

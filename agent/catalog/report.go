@@ -158,7 +158,8 @@ func (r *Report) LeftOutOf(name string) []LeftOut {
 	return out
 }
 
-// Refusal returns the reason why a tool's current definition can't be used, or "" if it can be used or is not known.
+// Refusal returns the reason why a tool's current definition can't be used. If the definition can be used, or is not
+// known, it returns "".
 func (r *Report) Refusal(t agent.Status) string {
 	if t.Fault != nil {
 		return visible.Line(t.Fault.Error())
@@ -183,8 +184,8 @@ func (r *Report) Refusal(t agent.Status) string {
 	return ""
 }
 
-// Obsolete returns the names of the tools whose pins are no longer needed. Obsolete returns the given tools whose
-// source is reachable but no longer offers them, and all pinned tools whose source the policy does not name.
+// Obsolete returns the names of the tools whose pins are no longer needed. Obsolete returns two kinds of tools: given
+// tools that a reachable source no longer offers, and pinned tools whose source the policy does not name.
 func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	for _, t := range tools {
 		if t.State == pins.Gone && r.Refusal(t) == "" {

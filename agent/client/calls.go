@@ -24,8 +24,8 @@ func Hash(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask stores a request, or finds the request that was stored with the same key. mode is "decide" or "execute". Ask does
-// not wait for people.
+// Ask stores a request. If a request with the same key exists, Ask returns that request. mode is "decide" or "execute".
+// Ask does not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool
 	return r, nil
 }
 
-// settled reports whether the request stays as it is until the caller acts.
+// settled reports whether the request does not change until the caller acts.
 func (r *Request) settled() bool {
 	switch r.Status {
 	case Pending:
@@ -123,8 +123,8 @@ type Approval struct {
 	Args json.RawMessage
 }
 
-// Decide asks about a call that the caller runs itself, waits for the decision, and claims the approval. The same key
-// finds the same request. The caller may run the tool only if the error is nil, and only with the arguments of the
+// Decide asks about a call that the caller runs itself. It waits for the decision, and claims the approval. The same
+// key finds the same request. The caller may run the tool only if the error is nil, and only with the arguments of the
 // approval.
 func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, error) {
 	r, err := c.Ask(ctx, key, "decide", call)
@@ -144,8 +144,8 @@ func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, 
 	return &Approval{r, args}, nil
 }
 
-// Approved returns the arguments that may be run after a claim: the original arguments, or those of an approver's edit.
-// If there are no such arguments, the error is a [Refusal], or it says why the answer can't be trusted.
+// Approved returns the arguments that may run after a claim: the original arguments, or the arguments of an approver's
+// edit. If there are no such arguments, the error is a [Refusal], or says why the answer can't be trusted.
 func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	if r.Status != Approved {
 		return nil, &Refusal{r}
@@ -161,7 +161,7 @@ func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 }
 
 // Execute lets Countersign run a call, and waits for the result. The error is nil even if the call was rejected or
-// failed; the request's status has the result.
+// failed. The request's status has the result.
 func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, error) {
 	r, err := c.Ask(ctx, key, "execute", call)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *Client) act(ctx context.Context, id, action string, body any, repeatabl
 	return r.checked()
 }
 
-// encode encodes a body of strings and numbers, which can't fail.
+// encode encodes a body of strings and numbers, so it can't fail.
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -80,8 +80,8 @@ type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
-// do performs an exchange, and decodes the answer into out. The function repeats the request as far as the exchange
-// allows, until its patience or ctx ends.
+// do performs an exchange, and decodes the answer into out. The function repeats the request if this is safe, until its
+// patience or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
 	var failing time.Time // since when
@@ -106,7 +106,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	}
 }
 
-// retry decides whether an exchange is repeated after an error, and after which delay.
+// retry decides whether an exchange is repeated after an error, and after which pause.
 func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	var p *Problem
 	var notSent notSentError

@@ -373,8 +373,8 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// A message over standard input is sent once when it is answered, however the gateway writes its id. The client reads
-// on only after "initialize" is answered, so the end of the input is the end of all attempts.
+// A message over standard input is sent once when it is answered, in whatever form the gateway writes its id. The client
+// reads on only after "initialize" is answered, so the end of the input is the end of all attempts.
 func TestStandardInputOnce(t *testing.T) {
 	for id, answer := range map[string]string{`1.0`: `1`, `"a\/b"`: `"a/b"`, `"\u0041"`: `"A"`, `12345678901234567890123`: `-1`, `7`: `7`} {
 		var calls atomic.Int64

@@ -52,7 +52,7 @@ func ParseKeys(set []byte) (Keys, error) {
 }
 
 // Receipt has the facts about an approved call that a gateway has signed. A receipt does not say whether the approval
-// is used up; only a claim shows that.
+// was already used. Only a claim shows this.
 type Receipt struct {
 	Issuer     string   `json:"iss"`
 	Audience   Audience `json:"aud"`
@@ -79,7 +79,7 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(a))
 }
 
-// receiptType is the type in the header of a receipt. receiptType prevents that another signed text of the gateway is
+// receiptType is the type in the header of a receipt. receiptType ensures that no other signed text of the gateway is
 // accepted as a receipt.
 const receiptType = "countersign-receipt+jwt"
 

@@ -116,7 +116,7 @@ func (b *stdio) print(message []byte) {
 }
 
 // post sends a message and prints the answer. If the gateway can't be reached, or the connection breaks before the
-// answer, post tries again until the client's time limit.
+// answer, post tries again within the client's time limit.
 func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	pause := 200 * time.Millisecond
 	for since := time.Now(); ; pause = min(2*pause, 10*time.Second) {
@@ -206,7 +206,8 @@ func (b *stdio) events(resp *http.Response, m rpcMessage) (answered bool, err er
 				Version string `json:"protocolVersion"`
 			} `json:"result"`
 		}
-		// The stream answers this message only. The id is not compared, because the gateway may write it otherwise: 1 for 1.0.
+		// The stream answers this message only. The id is not compared, because the gateway may write it in another
+		// form: 1 for 1.0.
 		if json.Unmarshal(data, &of) == nil && of.Method == "" && len(of.ID) > 0 && len(m.ID) > 0 {
 			answered = true
 		}

@@ -90,7 +90,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[12:])), true
 }
 
-// oddHost returns what is unusual in the spelling of a host, or "". Parsers disagree about unusual spellings, so the
+// oddHost returns the unusual part in the spelling of a host, or "". Parsers disagree about unusual spellings. So the
 // bot could check one address and connect to another.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {

@@ -57,7 +57,7 @@ func to(location string, status int) http.HandlerFunc {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Headers that may be secret are never sent to another host. This rule holds even if a later redirect leads back to the
+// Headers that may be secret are never sent to another host. This also applies if a later redirect leads back to the
 // first host.
 func TestSecretsStayBehind(t *testing.T) {
 	var first *httptest.Server

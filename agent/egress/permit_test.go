@@ -43,7 +43,7 @@ func TestPermits(t *testing.T) {
 		// The result is the same in every notation that the system may return.
 		{"10.0.0.0/8", "x.example", "[::ffff:10.1.2.3]:80", true},
 		{"fd00::/8", "x.example", "[::ffff:10.1.2.3]:80", false},
-		// Behind a permitted gateway, only public addresses and addresses that are permitted themselves can be reached.
+		// Behind a permitted gateway, only public and separately permitted addresses can be reached.
 		{"64:ff9b::/96", "x.example", "[64:ff9b::a00:1]:80", false},
 		{"64:ff9b::/96", "x.example", "[64:ff9b::5db8:d70e]:80", true},
 	} {

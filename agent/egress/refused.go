@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Refused reports that a connection or redirect was refused. Refused contains the host but no other part of the URL,
-// because the other parts may contain secrets.
+// Refused reports that a connection or redirect was refused. Refused contains only the host of the URL, because the
+// other parts may contain secrets.
 type Refused struct {
 	Host   string // as requested
 	Reason string // the problem, as the rest of a sentence

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// names is a name server in this process. names returns the answers of a name one after the other, and then repeats the
-// last one.
+// names is a name server in this process. names returns the answers of a name one after the other. Then it repeats the
+// last answer.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -27,8 +27,8 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next returns the current address of a name. Because each look-up queries both IPv6 and IPv4, only a query for IPv4
-// advances to the next answer.
+// next returns the current address of a name. Each look-up queries IPv6 and IPv4. So only a query for IPv4 moves to the
+// next answer.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()

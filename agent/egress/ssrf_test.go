@@ -204,8 +204,8 @@ func (h *network) client(allow ...string) *http.Client {
 	return c
 }
 
-// naive is a client without the guard. The dialer of this client reads numbers as the C library does, unlike Go's own
-// resolver.
+// naive is a client without the guard. This client's dialer reads numbers as the C library does, and not as Go's own
+// resolver does.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -274,7 +274,7 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard each vector connects, which shows that TestSSRF can fail. With an allow entry that names its
+// Without the guard, each vector connects. This shows that TestSSRF can fail. With an allow entry that names its
 // address, each vector in a usual notation also connects.
 func TestSSRFWithoutTheGuard(t *testing.T) {
 	h := newNetwork(t)
@@ -299,7 +299,8 @@ func TestSSRFWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// A name that resolves to a public address at the check and to this machine at the connection does not connect.
+// A name may resolve to a public address at the check, and to this machine at the connection. Then the client does not
+// connect.
 func TestRebinding(t *testing.T) {
 	h := newNetwork(t)
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")

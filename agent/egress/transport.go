@@ -14,7 +14,7 @@ import (
 // ErrTooLarge means that a response's body exceeds the limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// ErrPacked means that a response is compressed although the request did not ask for that.
+// ErrPacked means that a response is compressed although the request did not ask for compression.
 var ErrPacked = errors.New("the answer is compressed, which was not requested")
 
 // transport checks the spelling of each request's URL, and limits the response.
@@ -118,7 +118,7 @@ func writes(method string) bool {
 	return method != "" && method != http.MethodGet && method != http.MethodHead
 }
 
-// origin returns the parts of a URL that must stay the same for secrets to be sent.
+// origin returns the parts of a URL that must stay the same. Otherwise secrets are not sent.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -38,15 +38,15 @@ func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, er
 	return body, nil
 }
 
-// isJSON reports whether a Content-Type is that of JSON in UTF-8.
+// isJSON reports whether a Content-Type is JSON in UTF-8.
 func isJSON(kind string) bool {
 	media, params, err := mime.ParseMediaType(kind)
 	charset, ok := params["charset"]
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// members splits an object into its members. The values keep their exact bytes. Unknown and repeated names are refused,
-// and so is invalid UTF-8.
+// members splits an object into its members. The values keep their exact bytes. Unknown names, repeated names and
+// invalid UTF-8 are refused.
 func members(body []byte, known ...string) (map[string]jsontext.Value, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if dec.PeekKind() != '{' {

@@ -15,7 +15,7 @@ import (
 // State is the caller's view of a request.
 type State = state
 
-// Settled reports whether the request stays as it is until the caller or a person acts.
+// Settled reports whether the request does not change until the caller or a person acts.
 func (s state) Settled() bool { return s.settled() }
 
 // Over reports whether the request is in its last state.
@@ -71,11 +71,11 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 // ReadBody reads a request's body as JSON, within the limits for all callers.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readBody(w, r, false) }
 
-// Extend sets the write deadline again, so that the next part of an answer has as much time as a whole answer without a
+// Extend sets the write deadline again. So the next part of an answer has the same time as a whole answer without a
 // wait.
 func Extend(w http.ResponseWriter) { extend(w) }
 
-// Explain returns a sentence about an error for the caller, and the time after which the caller can try again (zero:
+// Explain returns a sentence for the caller about an error, and the time after which the caller can try again (zero:
 // unknown). known is false if the error's text is not meant for callers.
 func Explain(err error) (text string, again time.Duration, known bool) {
 	var p problem

@@ -13,7 +13,7 @@ import (
 	"countersign/approvers"
 )
 
-// A caller gets the arguments of an edit byte by byte, in an answer, in an event and in the receipt. The hash of these
+// A caller gets the exact bytes of edited arguments, in an answer, in an event and in the receipt. The hash of these
 // bytes is args_sha256.
 func TestEditedArgumentsAreExact(t *testing.T) {
 	for name, args := range map[string]string{

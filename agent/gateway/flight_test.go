@@ -13,7 +13,7 @@ import (
 )
 
 // While a request is being stored, another request with the same key waits. If the wait takes too long, the answer says
-// so and tells the caller to try again. Only one request is stored. Requests with other keys don't wait.
+// so, and tells the caller to try again. Only one request is stored. Requests with other keys don't wait.
 func TestKeyInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stored, storing := 0, make(chan struct{})

@@ -64,7 +64,7 @@ type Gateway struct {
 	tokens tokens
 }
 
-// New returns a gateway. New stores the public key of receipts before the gateway answers its first request.
+// New returns a gateway. New stores the public key for receipts before the gateway answers its first request.
 func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -114,8 +114,8 @@ const (
 const MaxConnections = 8192
 
 // Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off. While
-// more than half of the connections are open, each is closed after its next answer, so that a client that keeps
-// connections open does not shut the others out.
+// more than half of the connections are open, the gateway closes each connection after its next answer. So a client
+// with many open connections does not block other clients.
 func Server(g *Gateway) *http.Server { return server(g, MaxConnections/2) }
 
 func server(g *Gateway, crowded int64) *http.Server {
@@ -190,7 +190,7 @@ func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.R
 	return func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, "", operation, serve) }
 }
 
-// client serves a path for a client that it identifies by the token.
+// client serves a path for a client, which it identifies by the token.
 func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
@@ -202,8 +202,8 @@ func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http
 	}
 }
 
-// Authenticate returns the client to which a request's token belongs. If the token proves that the client acts for a
-// person, the client has that person's id. An error is ready to be sent as the answer.
+// Authenticate returns the client to which a request's token belongs. If the token proves that the client represents a
+// person, the client has this person's id. An error is ready to be sent as the answer.
 func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 	policy, token := g.Policy(), tokenOf(r)
 	if c, ok := policy.ClientOf(token); ok {
@@ -222,7 +222,7 @@ func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 
 var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
 
-// tokenOf returns the token of a request, or "". A request with several tokens counts as one without a token.
+// tokenOf returns the token of a request, or "". A request with several tokens counts as a request without a token.
 func tokenOf(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -282,7 +282,7 @@ type flights struct {
 	by map[string]*flight
 }
 
-// flight is one request that is being stored. landed is closed when the storing has ended, with or without success.
+// flight is one request that is being stored. landed is closed when the storing has ended, successfully or not.
 type flight struct{ landed chan struct{} }
 
 // inFlightFor is how long a request waits while another request with the same key is being stored.

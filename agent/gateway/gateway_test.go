@@ -105,8 +105,8 @@ func TestProblemsAreDescribed(t *testing.T) {
 	}
 }
 
-// A damaged record is closed before its request is read again. If the stored keys are lost, the gateway publishes its
-// own key again.
+// The gateway closes a damaged record before it reads its request again. If the stored keys are lost, the gateway
+// publishes its own key again.
 func TestDamagedRecords(t *testing.T) {
 	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "calls", ID: "req_1", Why: "a test says so"}}
 	published := 0
@@ -155,8 +155,8 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// Connections are kept open between two requests only while there are few of them. So a client that collects connections
-// does not keep the others out.
+// Connections stay open between two requests only while there are few connections. So a client that collects
+// connections does not block other clients.
 func TestCrowdedConnections(t *testing.T) {
 	srv := server(testGateway(t, fakeCallers{}, &fakeViews{}), 2)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -70,7 +70,7 @@ func refusedToken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errToken, fmt.Sprintf(format, args...))
 }
 
-// clientOf returns the client to which a token belongs, with the person for whom the client acts.
+// clientOf returns the client to which a token belongs, and the person whom the client represents.
 func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string) (approvers.Client, error) {
 	none := approvers.Client{}
 	var algorithms []jose.SignatureAlgorithm
@@ -128,7 +128,7 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	return t.actsFor(client, claims, all)
 }
 
-// actsFor checks the claims of a token after its signature was found valid.
+// After the signature of a token is valid, actsFor checks its claims.
 func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
 	none := approvers.Client{}
 	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource}, Time: t.now()}, tokenLeeway); {
@@ -322,8 +322,8 @@ func getJSON(ctx context.Context, client *http.Client, address string, to any) e
 // resourcePath is the path of the metadata of RFC 9728.
 const resourcePath = "/.well-known/oauth-protected-resource"
 
-// resourceMetadata returns the address of the metadata for a resource: the well-known path comes before the resource's
-// own path.
+// resourceMetadata returns the address of a resource's metadata. The well-known path comes before the resource's own
+// path.
 func resourceMetadata(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil || resource == "" {

@@ -140,7 +140,7 @@ func (h *issuerHarness) who(token string) (string, error) {
 	return c.Name + " for " + c.ActsFor, err
 }
 
-// A token belongs to a client, or to a person for whom a client acts.
+// A token belongs to a client, or to a person whom a client represents.
 func TestAccessTokens(t *testing.T) {
 	h := newIssuer(t)
 	for want, token := range map[string]string{
@@ -273,7 +273,7 @@ func TestAttackedTokens(t *testing.T) {
 	}
 }
 
-// Keys that can't be read, such as those of kinds that are not known here, don't spoil the others.
+// If a key can't be read, for example because its kind is unknown, the other keys still work.
 func TestForeignKeys(t *testing.T) {
 	h := newIssuer(t)
 	h.foreign = []string{
@@ -290,8 +290,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// The keys of an issuer are read rarely, whatever tokens come. New keys are found, and old ones are used for a while
-// when the issuer is down.
+// Whatever tokens come, the gateway rarely reads an issuer's keys. New keys are found. If the issuer is down, old keys
+// are used for some time.
 func TestKeysOfIssuer(t *testing.T) {
 	h := newIssuer(t)
 	own := func(key string) error {
@@ -333,7 +333,7 @@ func TestKeysOfIssuer(t *testing.T) {
 	}
 }
 
-// A client finds the authorization server with the help of the answer 401 and the metadata.
+// The answer 401 and the metadata lead a client to the authorization server.
 func TestResourceMetadata(t *testing.T) {
 	h := newIssuer(t)
 	get := func(path, token string) *httptest.ResponseRecorder {

@@ -75,8 +75,8 @@ var problems = map[workflow.CallerCode]problem{
 	workflow.CallerPaused:       {status: http.StatusServiceUnavailable, title: "Everything is paused."},
 }
 
-// problemOf turns an error into an answer. An error that is not meant for callers becomes "unavailable", and its text
-// is only logged.
+// problemOf turns an error into an answer. An error that is not for callers becomes "unavailable". Its text is only in
+// the log.
 func problemOf(err error) problem {
 	var known *workflow.CallerProblem
 	if errors.As(err, &known) {

@@ -88,13 +88,13 @@ func OpenReceiptKey(path string) (ReceiptKey, error) {
 	return ReceiptKey{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// ReceiptType is the typ in the header of a receipt, which distinguishes it from other JWTs.
+// ReceiptType is the typ in the header of a receipt. It distinguishes receipts from other JWTs.
 const ReceiptType = "countersign-receipt+jwt"
 
 // issuer is the iss of a receipt.
 const issuer = "countersign"
 
-// ReceiptClaims has the claims of a receipt, except the registered claims. The registered claims are: iss is
+// ReceiptClaims has the claims of a receipt, except the registered claims. These are the registered claims: iss is
 // "countersign", aud is the client's audience, sub is the client's name, jti is the execution's id, and exp is the time
 // until which the run may begin.
 type ReceiptClaims struct {
@@ -104,7 +104,7 @@ type ReceiptClaims struct {
 	ArgsHash   string `json:"args_sha256"`
 }
 
-// receipt makes the receipt of an approved call. The same state and the same key always give the same receipt.
+// receipt makes the receipt of an approved call. The same state and key always give the same receipt.
 func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: g.Key.private},
 		(&jose.SignerOptions{}).WithType(ReceiptType).WithHeader(jose.HeaderKey("kid"), g.Key.ID()))

@@ -68,7 +68,7 @@ const (
 	uncertain = "outcome-unknown"
 )
 
-// settled reports whether the request stays as it is until the caller or a person acts.
+// settled reports whether the request does not change until the caller or a person acts.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):

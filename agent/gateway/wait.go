@@ -56,7 +56,7 @@ func (w *waits) all() int {
 	return n
 }
 
-// read answers with the state of a request: at once, after a wait, or as a stream of events.
+// read answers with the state of a request: immediately, after a wait, or as a stream of events.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	query := r.URL.Query()
 	seconds := 0
@@ -143,7 +143,7 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	}
 }
 
-// extend sets the write deadline again, so that an answer after a wait has as much time as any other answer.
+// extend sets the write deadline again. So an answer after a wait has the same time as any other answer.
 func extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin)) // an error means only that there is no deadline
 }
@@ -204,7 +204,7 @@ func eventLines(data []byte) string {
 	return "data: " + strings.Join(lines, "\ndata: ") + "\n"
 }
 
-// send sends a part of a stream at once.
+// send sends a part of a stream immediately.
 func send(w http.ResponseWriter, text string) error {
 	extend(w)
 	if _, err := w.Write([]byte(text)); err != nil {

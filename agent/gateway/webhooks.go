@@ -63,7 +63,7 @@ type WebhookConfig struct {
 	Count   func(client, outcome string) // counts deliveries; nil: nothing is counted
 }
 
-// Webhooks tells clients that their requests have changed, as Standard Webhooks describes it. Webhooks is safe for
+// Webhooks tells clients that their requests have changed, in the form of Standard Webhooks. Webhooks is safe for
 // concurrent use.
 type Webhooks struct {
 	WebhookConfig
@@ -263,8 +263,7 @@ func (s signer) sign(id, at string, body []byte) string {
 	return strings.Join(out, " ")
 }
 
-// CheckWebhook makes all checks of a webhook that are possible without a connection: its address, and its secrets in
-// the environment.
+// CheckWebhook makes all checks of a webhook that need no connection: its address, and its secrets in the environment.
 func CheckWebhook(hook approvers.Webhook, lookup func(string) (string, bool)) error {
 	guard, err := egress.New(hook.Allow...)
 	if err != nil {

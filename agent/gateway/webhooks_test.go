@@ -90,7 +90,7 @@ func (d *deliveries) deliver(t *testing.T) string {
 	return d.told[0]
 }
 
-// The signature is that of the specification's example. With several secrets there are several signatures.
+// The signature is the signature of the specification's example. With several secrets there are several signatures.
 func TestSignature(t *testing.T) {
 	s, err := signerOf([]string{"SECRET"}, newDeliveries(t, "").Lookup)
 	if err != nil {
@@ -164,7 +164,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A misbehaving receiver gets only one HTTP request, and occupies a worker only for a limited time.
+// A misbehaving receiver gets only one HTTP request. It occupies a worker only for a limited time.
 func TestHostileReceivers(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -224,8 +224,8 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// No message is sent to this machine or to a private network unless the policy allows it. No message is sent without a
-// signature.
+// Without the policy's permission, the gateway sends no message to this machine or to a private network. No message is
+// sent without a signature.
 func TestWebhookIsRefused(t *testing.T) {
 	connected := 0
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { connected++ }))

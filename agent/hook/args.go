@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// FolderArgument is the argument with the working folder. An approval is for exactly the bytes of the arguments, so it
+// FolderArgument is the argument with the working folder. An approval covers exactly the bytes of the arguments, so it
 // is valid only in this folder. Rules and previews can read the argument.
 const FolderArgument = "working_folder"
 

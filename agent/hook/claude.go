@@ -34,9 +34,9 @@ var claudeCode = dialect{
 	leave: leaveWithMessage,
 }
 
-// codex is the dialect of Codex. The hooks of Codex have the same form as those of Claude Code, with two limits. The
-// answer "allow" is valid only together with changed arguments, and the answer to a permission request can't change
-// arguments. Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
+// codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two limits. The answer
+// "allow" is valid only together with changed arguments, and the answer to a permission request can't change arguments.
+// Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
 var codex = dialect{
 	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// cursor is the dialect of Cursor. Source: cursor.com/docs/hooks. Cursor's settings have failClosed, which also blocks
-// a call after an empty answer. The model reads user_message, not agent_message. Cursor does not document its own time
-// limit.
+// cursor is the dialect of Cursor. Source: cursor.com/docs/hooks. Cursor's settings have failClosed. With failClosed,
+// an empty answer also blocks a call. The model reads user_message, not agent_message. Cursor does not document its own
+// time limit.
 var cursor = dialect{
 	Agent: Agent{Name: "cursor", Title: "Cursor", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {

@@ -18,7 +18,7 @@ const (
 	ended                    // a turn or a session is over
 )
 
-// event is what an agent reports.
+// event has the data that an agent reports.
 type event struct {
 	name    string
 	moment  moment
@@ -40,8 +40,8 @@ type dialect struct {
 	// or is nil.
 	allow func(e event, changed json.RawMessage, reason string) []byte
 	deny  func(e event, reason string) []byte
-	// leave returns an answer that leaves the call to the agent's own permissions. If possible, the agent shows the
-	// notice to its user.
+	// leave returns an answer that lets the agent's own permissions decide. If possible, the agent shows the notice to
+	// its user.
 	leave func(e event, notice string) []byte
 	// block is printed if the event could not be read, because deny needs the event.
 	block []byte

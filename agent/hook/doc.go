@@ -1,5 +1,5 @@
-// Package hook answers the hooks of coding agents. The hook asks the gateway about a tool call in the mode decide, and
-// writes the decision in the form that the agent understands.
+// Package hook answers the hooks of coding agents. The hook asks the gateway about a tool call in the mode decide. It
+// writes the decision in the agent's form.
 //
 // The agent starts a process for each event, and writes JSON to its input. [Run] handles one event. dialect.go lists
 // the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read the events of an agent,

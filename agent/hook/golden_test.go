@@ -186,7 +186,7 @@ type scenario struct {
 	do   func(*desk)
 }
 
-// decided returns a scenario in which the request is decided at once.
+// decided returns a scenario in which the request is decided immediately.
 func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
 	return scenario{name, func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { change(d, r) })

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	return h.decide(ctx)
 }
 
-// readInput reads the agent's input. readInput does not wait for the end of the input if the end never comes.
+// readInput reads the agent's input. readInput does not wait for the end of the input, because the end may never come.
 func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
 	type input struct {
 		raw []byte
@@ -186,8 +186,8 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt asks the gateway once. The function returns again if the found request belongs to an earlier call; the record
-// of that request is then removed.
+// attempt asks the gateway once. If the found request belongs to an earlier call, the function removes its record and
+// runs again.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
 	if err != nil {
@@ -280,7 +280,7 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 }
 
 // asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
-// also the agent's user, so nobody else could answer.
+// also the agent's user, so no other person could answer.
 func (h *hook) asked(r *client.Request) bool {
 	_, ok := r.Open()
 	return ok && h.Profile == Control
@@ -430,7 +430,7 @@ func (h *hook) end(ctx context.Context) Answer {
 }
 
 // withdrawAll withdraws waiting requests that the user has answered at the agent. In the profile control, a user can't
-// answer there, so the requests wait until the call is repeated.
+// answer in the agent's dialog, so the requests wait until the call is repeated.
 func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}

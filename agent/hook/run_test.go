@@ -111,8 +111,8 @@ func TestSameCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSharedRecord shows that the process that claims an approval lets its call run, even if another one with the same
-// call has found out first that the approval is used up, and has removed the record that they share.
+// TestSharedRecord shows that a process that claims an approval lets its call run. Another process with the same call
+// may already have found the approval used, and removed their shared record.
 func TestSharedRecord(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
@@ -276,7 +276,7 @@ func compact(t *testing.T, raw []byte) string {
 	return string(out)
 }
 
-// FuzzInput shows that while the gateway can't be asked, no input of an agent gets an answer that lets a call run.
+// FuzzInput shows that if the gateway can't be asked, no agent input gets an answer that lets a call run.
 func FuzzInput(f *testing.F) {
 	for _, a := range Agents() {
 		talk := talks[a.Name]

@@ -37,7 +37,7 @@ const (
 const keepRecords = 7 * 24 * time.Hour
 
 // state has the records of one session. The records are the files in a folder whose names begin with the prefix. After
-// the prefix, a name has the time, so that the oldest record is listed first.
+// the prefix, a name has the time. So the oldest record is listed first.
 type state struct{ dir, prefix string }
 
 // session returns the records of an agent's session.
@@ -95,9 +95,9 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 // begin returns the record of a call. resumed is set if the record continues an earlier request. Such a request belongs
 // to a call that was left, or to another process that waits for the same call.
 //
-// An agent repeats a call because it was told to. Therefore an identical call after a left call is its repetition, even
-// if it has another id. No time limit is needed. The record is removed as soon as the request is claimed or has ended.
-// If a record is stale, the gateway says so when it is asked.
+// An agent repeats a call because it was told to. So if an identical call comes after a left call, it is the repetition
+// of that call, even if it has another id. No time limit is needed. The record is removed when the request is claimed
+// or has ended. If a record is stale, the gateway reports this when it is asked.
 func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
 		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {
@@ -135,7 +135,7 @@ func (s state) prune() {
 	}
 }
 
-// save writes a record. A reader sees either the old record or the new one.
+// save writes a record. A reader sees the old record or the new record.
 func (r record) save(extension string) error {
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -157,7 +157,7 @@ func (o *operation) file(resp *http.Response, media string, data []byte, in agen
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }
 
-// fileName returns the server's file name if it is a plain name, or else a generated one.
+// fileName returns the server's file name if it is a plain name. Otherwise it returns a generated name.
 func fileName(tool, media, disposition string) string {
 	if _, params, err := mime.ParseMediaType(disposition); err == nil {
 		name := params["filename"]
@@ -191,7 +191,7 @@ func textual(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
 }
 
-// decode converts a text to UTF-8. Invalid characters are replaced, and a note says so.
+// decode converts a text to UTF-8. Invalid characters are replaced, and a note reports this.
 func decode(data []byte, charset string, whole bool) string {
 	switch charset {
 	case "iso-8859-1", "latin1", "windows-1252":

@@ -4,7 +4,7 @@
 //
 //   - An argument stays in its place. The argument is encoded for the segment, parameter, header or body that the
 //     declaration assigns to it. An argument can't change the scheme or host, or start another segment, parameter or
-//     header. A value that would do so is refused before the request is sent.
+//     header. A value with such an effect is refused before the request is sent.
 //   - The approved bytes are sent. A body consists of the stored bytes of the arguments, so numbers keep their digits.
 //   - A run reports correctly whether the call had an effect. If nothing was sent, or the server refused, nothing was
 //     done. If a request that writes was sent and there is no clear response, the outcome is unknown

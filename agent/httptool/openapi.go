@@ -16,8 +16,8 @@ import (
 )
 
 // OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each error
-// is a [*Problem]. An operation that can't be a tool is left out. If the policy names such an operation, the problem is
-// an error. Otherwise the problem is a warning. If lookup is nil, the tools can be inspected but not run.
+// is a [*Problem]. If an operation can't be a tool, it is left out. If the policy names such an operation, the problem
+// is an error. Otherwise the problem is a warning. If lookup is nil, the tools can be inspected but not run.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)

@@ -41,8 +41,8 @@ var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether a parameter is not an argument for the model. The result is true if OpenAPI defines the
-// parameter elsewhere, or if the HTTP client or the policy sets it.
+// ignored reports whether a parameter is not an argument for the model. The result is true in two cases: OpenAPI
+// defines the parameter elsewhere, or the HTTP client or the policy sets it.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
@@ -100,7 +100,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 	return p, described(schema, o["description"]), nil
 }
 
-// orAny returns the schema or, if there is none, a schema that admits everything.
+// orAny returns the schema. If there is none, it returns a schema that admits everything.
 func orAny(schema any) any {
 	if schema == nil {
 		return map[string]any{}
@@ -125,8 +125,8 @@ func described(schema, description any) any {
 	return schema
 }
 
-// If values of one of the types can't be written unambiguously in the parameter's style, unwritable returns the reason.
-// Otherwise unwritable returns "".
+// If values of one of the types would be ambiguous in the parameter's style, unwritable returns the reason. Otherwise
+// unwritable returns "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {

@@ -61,7 +61,7 @@ func (d *document) object(v any) (map[string]any, error) {
 	return nil, errHops
 }
 
-// refs collects the references in a value, and recursively those in their targets.
+// refs collects the references in a value, and recursively the references in their targets.
 func (d *document) refs(v any, seen map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

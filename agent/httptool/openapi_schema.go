@@ -24,7 +24,7 @@ var (
 )
 
 // schemas converts the schemas of an OpenAPI file to one self-contained schema of arguments. Each referenced schema is
-// put into $defs once, so that the result is finite even if schemas are recursive.
+// put into $defs once. So the result is finite even for recursive schemas.
 type schemas struct {
 	doc      *document
 	defs     map[string]any

@@ -11,9 +11,9 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests. This is the address in the policy or, without one, the
-// nearest address to the operation in the file. server returns the address as written, without the values of
-// environment variables.
+// server determines the address for an operation's requests. This is the address in the policy. Without it, this is the
+// operation's nearest address in the file. server returns the address as written, without the values of environment
+// variables.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {
@@ -103,7 +103,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	}
 }
 
-// lacks returns what is missing for a security scheme, or "".
+// lacks returns the missing part of a security scheme, or "".
 func (a *api) lacks(name string) string {
 	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
 	if err != nil {

@@ -91,8 +91,8 @@ func TestHundredOperations(t *testing.T) {
 	}
 }
 
-// A description of version 3.0. The test checks which operations become tools, with which name and schema, and what is
-// reported about the other operations.
+// A description of version 3.0. The test checks which operations become tools, with their names and schemas. It also
+// checks the reports about the other operations.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)

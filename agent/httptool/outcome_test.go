@@ -125,7 +125,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A call that is refused before anything is sent has done nothing, for a tool with any effect.
+// If a call is refused before anything is sent, it has done nothing. This applies to every effect of the tool.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,7 +175,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// If a call is stopped during its request, a request that writes may have taken effect.
+// If a call is stopped during its request, a writing request may have taken effect.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)

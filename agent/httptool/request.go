@@ -72,7 +72,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	return req, o.header(req, args)
 }
 
-// address returns the URL, and checks that its host is the declared one.
+// address returns the URL. It checks that the URL's host is the declared host.
 func (o *operation) address(args call) (string, error) {
 	path, err := args.path(o.path)
 	if err != nil {

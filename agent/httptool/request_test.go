@@ -69,7 +69,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A value that is not allowed in its place is refused with an error that names the argument. No request is sent.
+// If a value is not allowed in its place, the call is refused with an error that names the argument. No request is
+// sent.
 func TestRefusedArguments(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)

@@ -60,8 +60,8 @@ func (f *filler) pieces(t config.Template, write func(string) string) []piece {
 	return out
 }
 
-// headers returns the headers of a declaration. A literal value counts as a secret, too, if the header's name suggests
-// that.
+// headers returns the headers of a declaration. If the header's name suggests a secret, a literal value also counts as
+// a secret.
 func (f *filler) headers(list []config.Header) []field {
 	var out []field
 	for _, h := range list {

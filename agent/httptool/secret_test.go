@@ -133,8 +133,8 @@ func leaks(t *testing.T, where, said string) {
 	}
 }
 
-// A text that looks like a secret, but is not one of the tool's secrets, stays in the result, because it may be what
-// the model asked for.
+// A text that looks like a secret, but is not a secret of the tool, stays in the result. The model may have asked for
+// this text.
 func TestAnswersKeepWhatIsTheirs(t *testing.T) {
 	body := `{"token": "abcdefgh", "password": "for a guest", "next": "https://x.example/?api_key=1234567"}`
 	s := serve(t, answering("application/json", body))

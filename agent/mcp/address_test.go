@@ -68,8 +68,8 @@ func answerJSON(w http.ResponseWriter, m wire, result string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// stream begins a stream of events, and returns a function that writes to it and reports false when the client has
-// gone.
+// stream begins a stream of events. It returns a function that writes to the stream, and reports false when the client
+// has gone.
 func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...any) bool {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)

@@ -13,11 +13,10 @@ import (
 )
 
 const (
-	// maxQuestion is the maximum length of a server's question, and maxForm the maximum length of the form's schema, in
-	// bytes.
+	// maxQuestion and maxForm limit, in bytes, the length of a server's question and of the schema of its form.
 	maxQuestion = 2000
 	maxForm     = 16 << 10
-	// maxVisits is the maximum number of addresses that a server may ask somebody to visit for one call.
+	// For one call, maxVisits limits the number of addresses that a server may ask a person to visit.
 	maxVisits = 3
 )
 
@@ -50,7 +49,7 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	return out, nil
 }
 
-// unfitForm returns the reason why a question is not shown to a person, or "".
+// unfitForm returns the reason why a person can't see a question, or "".
 func unfitForm(f agent.Form) string {
 	switch {
 	case f.Text == "" || len(f.Text) > maxQuestion:
@@ -102,8 +101,7 @@ func addresses(server string, data json.RawMessage) []agent.Form {
 	return out
 }
 
-// visit asks the person who asked for the call to visit the addresses that a server names. After that the call is
-// repeated.
+// visit asks the requester of the call to visit the addresses that a server names. After that the call is repeated.
 func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
 	for _, f := range forms {
 		if in.Ask == nil {

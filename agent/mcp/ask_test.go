@@ -63,8 +63,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOfTwoRuns checks that a question that could belong to either of two runs is declined, because it might reach
-// the wrong person.
+// TestAskOfTwoRuns checks a question that could belong to two runs. The client declines the question, because it might
+// reach the wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
 	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}
@@ -147,7 +147,7 @@ func TestVisit(t *testing.T) {
 	}
 }
 
-// TestUnfitForms checks that nobody is shown a question that is too long, or an address that hides its host.
+// TestUnfitForms checks that no person sees a question that is too long, or an address that hides its host.
 func TestUnfitForms(t *testing.T) {
 	for name, f := range map[string]agent.Form{
 		"no words":       {},

@@ -59,8 +59,8 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	return text, err
 }
 
-// call makes one request. The server may answer with addresses that a person has to visit first; call then returns
-// these instead of a result.
+// call makes one request. The server may answer with addresses that a person must visit first. Then call returns these
+// addresses instead of a result.
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
 	outer := ctx // ends for the caller only, ctx also when the connection breaks
 	ctx, cancel := context.WithCancel(ctx)
@@ -97,8 +97,8 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	return "", nil, rejected(a)
 }
 
-// meta returns the metadata of a call. As MCP proposes (SEP-414), it has the keys of the trace context, because a server
-// that is a process gets no headers.
+// meta returns the metadata of a call. As MCP proposes (SEP-414), it has the keys of the trace context, because a
+// server over pipes gets no headers.
 func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 	context := tracing.Map{}
 	tracing.Inject(ctx, context)
@@ -109,7 +109,7 @@ func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 	return m
 }
 
-// rejected converts a server's error to one of two errors: the request was not executed, or the outcome is unknown.
+// rejected converts a server's error to one of two errors: the request was not executed, or its outcome is unknown.
 func rejected(a *answer) error {
 	said := cut(a.message, maxError)
 	switch a.code {

@@ -128,8 +128,8 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// listen opens the stream for unsolicited messages. If the address does not respond in time, it counts as having no
-// such stream.
+// listen opens the stream for unsolicited messages. If the address does not respond in time, the client assumes that it
+// has no such stream.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)

@@ -19,8 +19,8 @@ type Config struct {
 	// Lookup returns environment variables for ${NAME} in the servers' values. If Lookup is nil, config.Lookup is used.
 	Lookup func(name string) (string, bool)
 	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
-	// server don't overlap. Offer is not called when a server becomes unreachable. The server's tools then stay, and
-	// calls to these tools wait for a while and then fail. If Offer is nil, lists are not reported.
+	// server don't overlap. Offer is not called when a server becomes unreachable. Then the server's tools stay. Calls
+	// to these tools wait for some time, and then fail. If Offer is nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
 	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If LeftOut is nil,
 	// problems are only logged.
@@ -64,7 +64,7 @@ func open(c Config, l limits) *Client {
 	return client
 }
 
-// Run keeps all servers connected until ctx ends, and then stops the servers that it started. Run returns nil.
+// Run keeps all servers connected until ctx ends. Then it stops the servers that it started. Run returns nil.
 func (c *Client) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, s := range c.servers {
@@ -87,7 +87,7 @@ func (c *Client) Settled(ctx context.Context) error {
 }
 
 // Tool returns the tool for a server's definition, whether the server runs or not. A call is sent only if the server's
-// current definition is the same. The error wraps [ErrServer] or [ErrDefinition].
+// current definition is unchanged. The error wraps [ErrServer] or [ErrDefinition].
 func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	s := c.byName[server]
 	if s == nil {

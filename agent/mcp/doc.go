@@ -1,5 +1,5 @@
-// Package mcp offers the tools of MCP servers. A server is a program that the package starts and talks to over pipes,
-// or an address that speaks streamable HTTP.
+// Package mcp offers the tools of MCP servers. A server is a program that the package starts and uses over pipes, or an
+// address with streamable HTTP.
 //
 // The package gives these guarantees, even for a hostile server:
 //

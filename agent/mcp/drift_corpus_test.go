@@ -111,7 +111,7 @@ var driftCorpus = []struct{ what, from, to string }{
 	{"no schema", `"inputSchema":`, `"inputschema":`},
 }
 
-// unreadable lists changes that make the list ambiguous: two programs could read it differently.
+// unreadable lists changes that make the list ambiguous: two programs could read it in different ways.
 var unreadable = []struct{ what, from, to string }{
 	{"a name twice", `"title":"Act",`, `"title":"Act","title":"Act",`},
 	{"a name twice, and another value", `"description":"Ships`, `"description":"Cancels","description":"Ships`},
@@ -123,9 +123,9 @@ var unreadable = []struct{ what, from, to string }{
 
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
-// A server may change any part of a tool's definition. As soon as the list was read, the tool is blocked, its waiting
-// requests are voided with a reason, and new calls are refused. Neither the old nor the new tool is called on the
-// server. When the server offers the pinned definition again, the tool works again.
+// A server may change any part of a tool's definition. When the list has been read, the tool is blocked, its waiting
+// requests are voided with a reason, and new calls are refused. The server gets no call of the old or the new tool.
+// When the server offers the pinned definition again, the tool works again.
 func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -186,8 +186,8 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// An ambiguous list does not count. The server then counts as unavailable, and none of its tools is called until it
-// sends a valid list.
+// An ambiguous list does not count. The server then counts as unavailable. None of its tools is called until it sends a
+// valid list.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -257,8 +257,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// If a server changes a tool without an announcement, the change is detected at the next call at the latest. The call
-// is not made, and the tool is blocked from then on.
+// If a server changes a tool without an announcement, the next call detects the change at the latest. The call is not
+// made, and the tool is blocked from then on.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	o := newHarness(t, s)

@@ -16,8 +16,8 @@ import (
 	"countersign/config"
 )
 
-// TestUnresponsiveAddress checks that if a server answers neither a call nor a ping, a new connection is opened, and
-// the waiting call ends with the old one.
+// TestUnresponsiveAddress checks a server that answers no call and no ping. The client opens a new connection, and the
+// waiting call ends with the old connection.
 func TestUnresponsiveAddress(t *testing.T) {
 	l := quick()
 	l.probe = 100 * time.Millisecond

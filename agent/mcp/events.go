@@ -22,7 +22,7 @@ func newEvents(body io.ReadCloser, l limits, see func([]byte) []byte) *events {
 	return &events{body: body, lines: bufio.NewReaderSize(body, 64<<10), limits: l, limiter: messageLimiter{most: l.perSecond}, see: see}
 }
 
-// Read reads the rest of the current event, or the next one.
+// Read reads the rest of the current event, or the next event.
 func (e *events) Read(p []byte) (int, error) {
 	for len(e.left) == 0 {
 		next, err := e.next()

@@ -175,7 +175,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// betweenCalls is a pause, so that the calls beside a hostile server do not use all processors.
+// betweenCalls is a pause. So the calls of a hostile server do not use all processors.
 const betweenCalls = 10 * time.Millisecond
 
 // keepCalling calls a tool until the returned function is called. That function returns the number of calls. Each call
@@ -208,7 +208,7 @@ func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	}
 }
 
-// maxGrowth limits how much the heap may grow during a hostile server's calls: a few messages of the largest size.
+// maxGrowth limits the growth of the heap during a hostile server's calls, to a few messages of the largest size.
 const maxGrowth = 128 << 20
 
 // watchMemory samples the heap until the returned function is called.

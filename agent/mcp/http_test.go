@@ -20,7 +20,7 @@ import (
 )
 
 // TestExactArgumentsOverHTTP checks that the arguments don't change over HTTP. Even line breaks stay, because a message
-// over HTTP need not be one line.
+// over HTTP may have several lines.
 func TestExactArgumentsOverHTTP(t *testing.T) {
 	a := &address{}
 	s := a.at(t)
@@ -160,8 +160,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheDoor checks that the error for a refused login names the setting to change, and that no secret is
-// logged or returned.
+// TestRefusedAtTheDoor checks that the error for a refused login names the setting to change. No secret may be logged
+// or returned.
 func TestRefusedAtTheDoor(t *testing.T) {
 	t.Setenv("FAR_TOKEN", "far-secret-value")
 	for _, tt := range []struct {
@@ -269,8 +269,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked checks the stream of unsolicited messages. A server that does not answer the request for this
-// stream is still connected. A server can announce changes on this stream.
+// TestStreamUnasked checks the stream of unsolicited messages. If a server does not answer the request for this stream,
+// it is still connected. A server can announce changes on this stream.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond
@@ -355,7 +355,8 @@ func TestAskOverHTTP(t *testing.T) {
 	}
 }
 
-// TestLostSession checks that if a server no longer knows the session, a new one is opened and the next call is made.
+// TestLostSession checks a server that no longer knows the session. The client opens a new session and makes the next
+// call.
 func TestLostSession(t *testing.T) {
 	var mu sync.Mutex
 	lost := false

@@ -28,7 +28,7 @@ var errNoObject = errors.New("it is not a JSON object")
 // readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
 
-// readLoosely parses as much of an object as possible, so that the call to which the object belongs can be found.
+// readLoosely parses an object as far as possible. So the client can find the call to which the object belongs.
 func readLoosely(raw []byte) (object, error) {
 	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -192,7 +192,7 @@ func tooDeep(raw []byte) bool {
 }
 
 // outermost reads a message that is nested too deeply to be parsed. The function returns an object with only the
-// message's id. The function finds the id only if the id is a number near the beginning or the end of the message.
+// message's id. The function finds the id only if it is a number near the beginning or the end of the message.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {
@@ -204,8 +204,8 @@ func outermost(raw []byte) object {
 
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
-// readMessage parses one message of a server. If the message is invalid, the returned object has its readable members,
-// so that the call to which the message belongs can fail immediately.
+// readMessage parses one message of a server. If the message is invalid, the returned object has its readable members.
+// So the message's call can fail immediately.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -105,8 +105,8 @@ var errDrifted = fmt.Errorf("%w: its definition on the server differs from the p
 // errGone means that the server no longer has the tool.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
-// verify checks that the server's definition of a tool still equals the registered one. If the last list is too old,
-// the function reads the list again.
+// verify checks that the server's definition of a tool still equals the registered definition. If the last list is too
+// old, the function reads the list again.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

@@ -86,7 +86,7 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims checks that a server's claims about its tools are passed on as claims of the server. The claims have no
+// TestClaims checks that a server's claims about its tools stay marked as the server's claims. The claims have no
 // effect unless the operator trusts them.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
@@ -125,7 +125,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody checks that a tool is reported if the policy names it in effects and the server does not have it.
+// TestEffectsOfNobody checks a tool that the policy names in effects and the server does not have. The client must
+// report it.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience bounds how long a test waits on a busy machine. Only a failing test waits that long.
+// patience bounds how long a test waits on a busy machine. A test waits for this time only if it fails.
 const patience = testkit.Patience
 
 // roleKey is the environment variable that makes this test binary a server. The value of the variable names the server.

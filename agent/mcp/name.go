@@ -16,7 +16,7 @@ var (
 
 // canonical returns the name of a server's tool for the policy, people and the model: the server's name, a dot, and the
 // tool's name. Characters that are not allowed are replaced, and long names are shortened. A changed name ends with a
-// hash of the original, so that it is stable and unique.
+// hash of the original name, so it is stable and unique.
 func canonical(server, tool string, bare bool) string {
 	full := server + "." + tool
 	if bare {

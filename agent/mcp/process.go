@@ -38,8 +38,7 @@ type process struct {
 
 var _ sdk.Transport = (*process)(nil)
 
-// inherited lists the environment variables that every program receives in addition to the variables that the policy
-// names.
+// inherited lists the environment variables that every program receives, in addition to the policy's variables.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // start starts a server's program.
@@ -94,8 +93,7 @@ func plainly(err error) error {
 	return err
 }
 
-// environment returns a program's environment. From this process's own variables, the environment has only the
-// inherited variables.
+// environment returns a program's environment. The environment has only the inherited variables of this process.
 func environment(named map[string]string) []string {
 	var out []string
 	for _, name := range inherited {
@@ -279,14 +277,14 @@ func (p *messageLimiter) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery limit a program's log lines: the first logBurst lines at any rate, then one line per
+	// logBurst and logEvery limit a program's log lines: the first logBurst lines at any rate, and then one line per
 	// logEvery.
 	logBurst = 50
 	logEvery = time.Second
 )
 
-// logLines writes a program's standard error to the log, line by line, until it ends. logLines always keeps reading, so
-// that the program does not block.
+// logLines writes a program's standard error to the log, line by line, until it ends. logLines never stops reading, so
+// the program does not block.
 func logLines(r *os.File, log *slog.Logger) {
 	defer r.Close()
 	b := bufio.NewReaderSize(r, 4*maxLine)

@@ -39,7 +39,7 @@ func TestCleanEnvironment(t *testing.T) {
 			t.Errorf("the server finds %s", name)
 		}
 	}
-	// The server got the variable TOKEN, because the client recognises the value as a secret in the answer.
+	// The client recognises the value in the answer as a secret, so the server got the variable TOKEN.
 	if !slices.Contains(names, "PATH") || !strings.Contains(text, "TOKEN=(removed)") {
 		t.Errorf("it does not find what it needs: %q", names)
 	}
@@ -104,8 +104,8 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestNoOrphans checks that a server's child processes end with the server, for every way in which the server ends. A
-// server that ignores SIGTERM ends too.
+// TestNoOrphans checks that a server's child processes end with the server, in whatever way the server ends. A server
+// that ignores SIGTERM ends too.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"leaves children", "does not want to end"} {
 		t.Run(role, func(t *testing.T) {

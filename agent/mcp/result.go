@@ -105,7 +105,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 	return false
 }
 
-// plainValue decodes JSON to a value in which numbers keep their text.
+// plainValue decodes JSON to a value whose numbers keep their text.
 func plainValue(raw []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

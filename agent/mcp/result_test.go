@@ -52,8 +52,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestFilesThatDoNotFit checks that the model is told if a file can't be attached, so that the file is not lost
-// silently.
+// TestFilesThatDoNotFit checks that the model is told about each file that can't be attached.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
 	got, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
@@ -76,8 +75,8 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestPromises checks that a result that violates its tool's outputSchema is withheld, and that the error does not
-// claim that nothing was done.
+// TestPromises checks that a result that violates its tool's outputSchema is withheld. The error must not claim that
+// nothing was done.
 func TestPromises(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "promises"))
 	tool := o.tool(t, "bad.act")

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// scriptedServer is a handwritten server, because a server made with a library can't do all the wrong things that the
+// scriptedServer is a hand-written server, because a server made with a library can't do all the wrong actions that the
 // tests need.
 type scriptedServer struct {
 	in    *bufio.Reader
@@ -125,8 +125,8 @@ func (p *scriptedServer) handle(m wire) {
 	}
 }
 
-// forever does not return. An empty select would not do: Go ends a program in which every goroutine waits without a
-// timer.
+// forever does not return. An empty select would not work, because Go ends a program in which every goroutine waits
+// without a timer.
 func forever(*scriptedServer, wire) { time.Sleep(24 * time.Hour) }
 
 func nothing(*scriptedServer, wire) {}

@@ -12,7 +12,8 @@ import (
 )
 
 // secretsOf returns the secrets that the policy gives a server, and that must not appear in its output: the values of
-// ${NAME}, and literal values whose name suggests a secret. A path does not count as a secret, even if it leads to one.
+// ${NAME}, and literal values whose name suggests a secret. A path does not count as a secret, even if it leads to a
+// secret.
 func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
 	var out []string
 	take := func(name, text string, secret bool) {

@@ -136,7 +136,7 @@ func (s *server) link(ctx context.Context) error {
 	}
 }
 
-// jittered varies a delay, so that servers don't reconnect at the same time.
+// jittered varies a delay. So servers do not reconnect at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // relist reads the server's list of tools. If the list has changed, relist offers the tools.

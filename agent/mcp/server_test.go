@@ -12,7 +12,7 @@ import (
 	"countersign/config"
 )
 
-// TestBackoff checks that the pauses between the tries of a server that keeps failing double, up to a minute.
+// TestBackoff checks a server that keeps failing. The pauses between the tries double, up to a minute.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -41,7 +41,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestBackoffBeginsAnew checks that after a connection that lasted a minute the first pause is short again.
+// TestBackoffBeginsAnew checks that the first pause is short again after a connection that lasted a minute.
 func TestBackoffBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -68,7 +68,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestReadyWaitsAWhile checks that a call waits for a server that is not connected, but only for a limited time.
+// TestReadyWaitsAWhile checks that a call waits for an unconnected server, but only for a limited time.
 func TestReadyWaitsAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s", Timeout: time.Minute}}})

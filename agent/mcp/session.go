@@ -150,7 +150,7 @@ func openly(address string) bool {
 }
 
 // expand fills in environment variables in the policy's values. The function also registers the variables' values as
-// secrets, which are masked in all output; see also secretsOf.
+// secrets, and these are masked in all output; see also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -236,7 +236,7 @@ func (ses *session) alive() bool {
 	}
 }
 
-// lost returns the error for a connection that the client did not end.
+// lost returns the error for a connection that ended, although the client did not end it.
 func (ses *session) lost() error {
 	if why := ses.refused(); why != "" {
 		return errors.New(why)

@@ -16,8 +16,8 @@ import (
 )
 
 // tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls, and
-// keeps the exact bytes of results and lists. The tap drops unsolicited messages before they reach the SDK, so that
-// such messages can't pile up there.
+// keeps the exact bytes of results and lists. The tap drops unsolicited messages before they reach the SDK. So they
+// can't pile up in the SDK.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values
@@ -46,8 +46,7 @@ type question struct {
 }
 
 const (
-	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
-	// answer.
+	// maxQuestions is the maximum number of open questions of a server. More questions are dropped without an answer.
 	maxQuestions = 16
 	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000
@@ -67,7 +66,7 @@ func newTap(log *slog.Logger, secrets redact.Values, maxResult int, changed func
 	}
 }
 
-// begin registers a call, so that messages can be assigned to it.
+// begin registers a call. So messages can be assigned to the call.
 func (t *tap) begin(f *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,8 +126,8 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
-// in processes a message of the server and returns its form for the SDK, or nil to drop it. of is the call whose stream
-// carried the message, if known.
+// in processes a message of the server. It returns the message's form for the SDK, or nil to drop it. of is the call
+// whose stream carried the message, if known.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -162,8 +161,8 @@ func (t *tap) unfit(o object, why error) []byte {
 	return nil
 }
 
-// take returns and removes the request to which an answer belongs. For a second answer to the same request, take finds
-// no request.
+// take returns and removes the request to which an answer belongs. If a second answer to the same request comes, take
+// finds no request.
 func (t *tap) take(id string) *outgoing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +171,7 @@ func (t *tap) take(id string) *outgoing {
 	return p
 }
 
-// refuse ends a request with an error that stands for a rejected answer.
+// refuse ends a request with an error in place of a rejected answer.
 func (p *outgoing) refuse(id, why string) []byte {
 	if p.flight != nil {
 		p.flight.answer.CompareAndSwap(nil, &answer{refused: why})
@@ -209,7 +208,7 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 	return raw
 }
 
-// finished handles a call's result. The function tells the SDK only that there is a result, or passes on the server's
+// finished handles a call's result. The function only tells the SDK that there is a result, or passes on the server's
 // questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
@@ -320,8 +319,8 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the run to which the question belongs. This is the run whose stream
-// carried the question or, if unknown, the only run in progress.
+// whose returns the question with a key, and the question's run. This is the run whose stream carried the question. If
+// it is unknown, it is the only run in progress.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// TestTapIn checks which messages of a server are passed on to the SDK, and which are left out.
+// TestTapIn checks which messages of a server the SDK gets, and which messages it does not get.
 func TestTapIn(t *testing.T) {
 	var changes int
 	var list string

@@ -76,7 +76,7 @@ func TestExactArguments(t *testing.T) {
 }
 
 // TestArgumentsOnALine checks the arguments over pipes, where a message is a line. A line break between JSON tokens is
-// sent as a space, and nothing else changes.
+// sent as a space. Nothing else changes.
 func TestArgumentsOnALine(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)

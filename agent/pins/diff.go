@@ -21,9 +21,9 @@ const (
 	context  = 60  // how many of maxText are before the first difference
 )
 
-// Diff describes how one definition became another, with one line or more for each change: the old value after "-", the
-// new one after "+". Diff makes every difference visible. An invisible character, or a character that looks like
-// another one, is written as its code point. If there are no changes, the result is empty.
+// Diff describes how one definition became another. Each change has one or more lines, with the old value after "-" and
+// the new value after "+". Diff makes every difference visible. An invisible or misleading character is written as its
+// code point. If there are no changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -125,7 +125,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one changed place of a definition. If a side is nil, the place did not exist on that side.
+// difference is one changed place of a definition. If a side is nil, this side does not have the place.
 type difference struct {
 	path       string
 	before, is *string

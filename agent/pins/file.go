@@ -32,7 +32,7 @@ func Read(path string) (Lock, error) {
 }
 
 // Bytes returns the content of a lock file, or nil if there is none. Bytes opens only regular files, because reading
-// anything else could block forever.
+// any other file could block forever.
 func Bytes(path string) ([]byte, error) {
 	info, err := os.Stat(path) // follows links
 	switch {

@@ -1,10 +1,10 @@
 // Package pins stores the definitions that the operator reviewed, for every tool of an external server. The definitions
 // are in countersign.lock, beside the policy file, in the servers' own bytes. If a server's definition differs from the
-// pinned definition in a single byte, the tool counts as a different tool, which nobody has reviewed yet.
+// pin in a single byte, it counts as another tool that nobody has reviewed.
 //
-// The file is JSON, formatted for reading and for git: the tools sorted by name, with one line for each value that can
-// change. Two definitions are equal if they differ only in spaces between tokens. Every other difference counts, even a
-// different order of names, another notation of a number, or a duplicate name.
+// The file is JSON, in a form for people and for git. The tools are sorted by name, and each value that can change has
+// its own line. Two definitions are equal if they differ only in spaces between tokens. Every other difference counts,
+// such as another order of names, another notation of a number, or a duplicate name.
 package pins
 
 import (
@@ -72,8 +72,8 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With returns the lock with a pin added, or replaced if the tool is already pinned. If the tool is already pinned,
-// With keeps its first-seen time.
+// With returns the lock with the pin added. If the tool is already pinned, the new pin replaces the old pin. If the
+// tool is already pinned, With keeps its first-seen time.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)

@@ -233,8 +233,8 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// A dangling link does not count as a file without pins, and is never written through. A path that is not a regular
-// file is not opened.
+// A dangling link does not count as a file without pins, and the program never writes through it. A path that is not a
+// regular file is not opened.
 func TestOnlyAFileIsALock(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, pins.FileName)

@@ -14,7 +14,7 @@ import (
 )
 
 // Parse parses a lock file's content; name is the file's name in errors. Except for the layout, the content must be
-// exactly what Format would write. Otherwise a bad merge could pin a definition that nobody reviewed.
+// exactly what Format would write. Otherwise a wrong merge could pin a definition that nobody reviewed.
 func Parse(name string, data []byte) (Lock, error) {
 	p := &parser{name: name, data: data, d: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))}
 	l, err := p.file()
@@ -24,7 +24,7 @@ func Parse(name string, data []byte) (Lock, error) {
 	return l, nil
 }
 
-// parser reads token by token, because duplicate names are allowed within a definition but nowhere else.
+// parser reads token by token, because a definition may have duplicate names, and the rest of the file may not.
 type parser struct {
 	name string
 	data []byte
@@ -61,8 +61,8 @@ func (p *parser) broken(err error) error {
 	return p.fault("it is not valid JSON (%s); %s", plain(err), mendIt)
 }
 
-// object reads an object with known, unique names. For each name, in the order of the file, the function calls the
-// function that reads the value.
+// object reads an object with known, unique names. In the order of the file, the function calls each name's reader for
+// its value.
 func (p *parser) object(what string, known map[string]func() error) error {
 	if err := p.begin('{', what+" is not an object"); err != nil {
 		return err

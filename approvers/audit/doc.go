@@ -1,7 +1,7 @@
 // Package audit reads, verifies and seals the history that the transitions of package approvers record.
 //
 // The history is in the store: a chain of records for each request, a journal that lists every record of all chains,
-// and signed heads over the journal. The rules of that format (hashes, links, trees, heads, proofs) are in package
+// and signed heads over the journal. The rules of the formats (hashes, links, trees, heads, proofs) are in package
 // approvers. These files of package audit work with the history:
 //
 //   - sealer.go signs a head over the new records. head_shipper.go copies the heads to a [HeadTarget] outside of the
@@ -13,7 +13,7 @@
 //     request's whole story as a page (package evidence renders it). decisions.go and observed.go compute statistics.
 //   - activity.go and activity_chain.go compute the figures of a report from the records, in one pass.
 //
-// Reading skips damaged rows. After all other rows were read, it returns an [Unread] error that lists the damaged rows.
+// Reading skips damaged rows. After reading all other rows, it returns an [Unread] error that lists the damaged rows.
 // Verification reports damage as a fault.
 //
 // The package never changes a record. The package's only writes to the store are the heads, through the [Signer]. The

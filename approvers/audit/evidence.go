@@ -46,8 +46,7 @@ func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approv
 	return page.Faults(), nil
 }
 
-// story collects the records and payloads of a chain, the signed head that covers them, and the names of the people in
-// it.
+// story collects the records and payloads of a chain, the signed head that covers them, and the names of the people.
 func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, damaged []uint64, o EvidenceOptions) (evidence.Story, error) {
 	out := evidence.Story{Chain: chain[0].Chain, Damaged: damaged}
 	err := s.View(ctx, func(r store.Reader) (err error) {
@@ -103,7 +102,7 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the Slack names of the people of a request, as they were when each person acted. peopleOf returns no
+// peopleOf returns the Slack names of a request's people, as they were when each person acted. peopleOf returns no
 // names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}

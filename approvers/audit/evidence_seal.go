@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// sealOf returns the seal of a chain. If rows that are needed to check the seal are damaged, the seal has no head, and
-// a fault for each damaged row.
+// sealOf returns the seal of a chain. If rows for the check of the seal are damaged, the seal has no head, and has a
+// fault for each damaged row.
 func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out, err := readSeal(r, chain, o)
 	rows, damaged := damagedRows(err)
@@ -105,7 +105,7 @@ func headOver(r store.Reader, last store.Head, leaf uint64) (head store.Head, er
 	return read(uint64(before) + 1), err
 }
 
-// unproven returns the records for which there is no proof that the head covers them.
+// unproven returns the records without a proof that the head covers them.
 func unproven(r store.Reader, head approvers.Head, sealed []approvers.AuditRecord, leaves []uint64) (failed []uint64, err error) {
 	proofs, noProof := approvers.Prove(head.Size, func(from, n uint64) (out []approvers.TreeHash, failed error) {
 		entries, failed := r.Journal(from, int(n))

@@ -37,7 +37,7 @@ type exporter interface {
 	end() error
 }
 
-// exported is a record, with its payload if the caller asked for payloads and there is one.
+// exported is a record. It has a payload if the caller asked for payloads and the record has one.
 type exported struct {
 	approvers.AuditRecord
 	Payload string `json:"payload,omitempty"`      // as text

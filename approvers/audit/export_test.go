@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// Texts of people can't create a formula, a further field or a further line in an export.
+// Texts of people can't create a formula, another field or another line in an export.
 func TestExportIsInert(t *testing.T) {
 	for in, want := range map[string]string{"=cmd()": "'=cmd()", "+1": "'+1", "-1": "'-1", "@x": "'@x", "plain": "plain", "": ""} {
 		if got := Inert(in); got != want {

@@ -41,8 +41,8 @@ func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }
 
-// Records reads the selected records in order of time. Records leaves out damaged records, because the filter can't be
-// applied to them.
+// Records reads the selected records in order of time. Records leaves out damaged records, because the filter can't
+// read them.
 func (f Filter) Records(ctx context.Context, s store.Store) (all []approvers.AuditRecord, left Unread, err error) {
 	take := func(chain []approvers.AuditRecord) error {
 		if f.Tool != "" && !about(f.Tool, chain) {

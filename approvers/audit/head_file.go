@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// HeadFile is the path of a file to which each head is appended, followed by an empty line.
+// HeadFile is the path of a file. Each head is appended to this file, followed by an empty line.
 type HeadFile string
 
 func (f HeadFile) String() string { return string(f) }
@@ -35,10 +35,10 @@ func (e *aheadError) Error() string { return fmt.Sprintf("%v (%s)", errAhead, e.
 
 func (e *aheadError) Unwrap() error { return errAhead }
 
-// tail is the number of bytes that are read from the end of the file. A head is smaller than 1 KiB.
+// tail is how many bytes are read from the end of the file. A head is smaller than 1 KiB.
 const tail = 16 << 10
 
-// fileHead is a head at the end of the file. If only its beginning was written, only the number is set.
+// fileHead is a head at the end of the file. If only the head's beginning was written, only the number is set.
 type fileHead struct {
 	approvers.KeptHead
 	number uint64
@@ -46,7 +46,7 @@ type fileHead struct {
 }
 
 // heads reads the heads at the end of the file, in file order. Text after the last whole head counts as the beginning
-// of another head that was written only in part.
+// of another head that was not completely written.
 func (f HeadFile) heads() (all []fileHead, err error) {
 	text, err := f.end()
 	if err != nil {
@@ -80,8 +80,8 @@ func (f HeadFile) newestHead() (number uint64, err error) {
 	return number, err
 }
 
-// Last returns the highest number of a whole head in the file. If the store lacks heads that are at the end of the
-// file, Last returns an aheadError with the newest of the missing heads.
+// Last returns the highest number of a whole head in the file. If the end of the file has heads that the store lacks,
+// Last returns an aheadError with the newest missing head.
 func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
 	all, err := f.heads()
 	if err != nil {
@@ -145,7 +145,7 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
-// Ship appends heads. If the last head in the file was written only in part, Ship terminates it first.
+// Ship appends heads. If the last head in the file was not completely written, Ship terminates it first.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // HeadTarget keeps heads outside of the store.
 type HeadTarget interface {
 	String() string
-	// Last returns the number of the last head that the target has, so that shipping continues with the next one.
+	// Last returns the number of the last head that the target has. Shipping continues with the next head.
 	Last(ctx context.Context, s store.Store) (uint64, error)
 	Ship(ctx context.Context, heads []store.Head) error
 }
@@ -45,7 +45,7 @@ func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper
 }
 
 // durable sets the number of the newest head that is synced to the store's disk. A read transaction can return a newer
-// head. If the newer head were shipped and the power failed, the target would be ahead of the store.
+// head. Suppose that the newer head were shipped and the power failed. Then the target would be ahead of the store.
 func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
 
 // shipRetry is the delay after a failure.

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// keptHead is a head that is kept outside of the store, with its file and line.
+// keptHead is a head from outside of the store, with its file and line.
 type keptHead struct {
 	approvers.KeptHead
 	approvers.Head

@@ -79,8 +79,8 @@ type line struct {
 	sentence bool // what is a whole sentence, and rest is empty
 }
 
-// listRequests prints a line for each request with at least one of the records. Each record of any other chain has a
-// line of its own.
+// listRequests prints a line for each request with at least one of the records. Each record of any other chain has its
+// own line.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}
@@ -128,7 +128,8 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-1)]) + "…"
 }
 
-// linesOf returns one line if the chain is a request's, and otherwise one line for each selected record.
+// linesOf returns one line for the chain of a request. For any other chain, it returns one line for each selected
+// record.
 func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]line, error) {
 	chain, err := r.Audit(id)
 	if _, damaged := damagedRows(err); err != nil && !damaged {
@@ -159,7 +160,7 @@ func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]lin
 	return []line{{at: at, what: visible.Line(what), rest: visible.Line(rest), chain: id}}, nil
 }
 
-// headline returns what a call does: the call's preview, or the tool and the arguments.
+// headline returns a description of a call's effect: the call's preview, or the tool and the arguments.
 func headline(r store.Reader, proposed approvers.AuditRecord) (string, error) {
 	tool := proposed.Facts["tool"]
 	call, err := r.Call(proposed.Facts["call"])

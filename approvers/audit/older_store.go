@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error for a store that was replaced by an old copy or by another store. Such a store lacks the
-// newest of the heads that are kept beside it, or it was restored from a dump. A bot that uses this store could repeat
-// runs, because the store does not contain them.
+// OlderStore is the error for a store that somebody replaced by an old copy or by another store. Such a store lacks the
+// newest of the heads beside it, or it was restored from a dump. A bot on this store could repeat runs, because the
+// store does not know them.
 type OlderStore struct {
 	store, file string         // paths
 	database    bool           // the store is a database
@@ -56,8 +56,8 @@ func (o *OlderStore) What() string {
 	return fmt.Sprintf("%s ends with head %d, and its head %d is not the one in the file: %s", o.store, o.last, o.Number, kept)
 }
 
-// FindOlder compares a store with its file of heads, which is kept beside the store or elsewhere on this machine.
-// FindOlder returns nil if the store has the newest of these heads, and is not a restored or copied database.
+// FindOlder compares a store with its file of heads, which is beside the store or elsewhere on this machine. FindOlder
+// returns nil if the store has the newest of these heads, and is not a restored or copied database.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	older, err := olderThanHeads(ctx, path, heads, s)
 	place, database := s.(store.Relocatable)
@@ -93,7 +93,7 @@ func olderThanHeads(ctx context.Context, path string, heads string, s store.Stor
 }
 
 // StillNewest checks a store whose file was moved away. If another bot has since signed heads on a copy, StillNewest
-// returns an error, because this store must no longer be used.
+// returns an error, because nobody may use this store any more.
 func StillNewest(path string, heads string, s store.Store) error {
 	older, err := FindOlder(context.Background(), path, heads, s)
 	if err != nil || older == nil {
@@ -102,8 +102,8 @@ func StillNewest(path string, heads string, s store.Store) error {
 	return fmt.Errorf("another bot has continued with a copy of this store: %s. Stop this bot and start it again: it will refuse to run, and say what to do", older.What())
 }
 
-// MayCreate returns an error if no new store may be created at a path, because the file of heads belongs to an earlier
-// store there.
+// MayCreate returns an error if the file of heads at a path belongs to an earlier store. Then no new store may be
+// created there.
 func MayCreate(path string, heads string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || heads == "" {
 		return nil

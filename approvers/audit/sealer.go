@@ -19,8 +19,9 @@ const (
 	sealAgain = time.Minute
 )
 
-// Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
-// after a failed seal. Sealer stops only after ErrCommitUnknown, because the state of the disk is then unknown.
+// About once a second, Sealer signs a head over the new records, and passes the heads to the shippers. The bot
+// continues after a failed seal. Sealer stops only after ErrCommitUnknown, because then the state of the disk is
+// unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -99,8 +100,8 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 	return err
 }
 
-// release lets the shippers ship all heads in the store. The caller ensures that no head is being signed, so that all
-// heads in the store are durable.
+// release lets the shippers ship all heads in the store. The caller ensures that no head is being signed. So all heads
+// in the store are durable.
 func (s *Sealer) release(ctx context.Context) error {
 	var last store.Head
 	err := s.store.View(ctx, func(r store.Reader) (err error) {

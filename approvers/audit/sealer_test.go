@@ -147,7 +147,7 @@ func TestHeadFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	// The sealer continues at the end of a large file, and writes a new file if somebody has moved the file away.
+	// The sealer continues at the end of a large file. If somebody has moved the file away, it writes a new file.
 	s.head(200)
 	c := NewHeadShipper(HeadFile(path), s.db, s.log)
 	c.Ship(t.Context())
@@ -168,7 +168,7 @@ func TestHeadFile(t *testing.T) {
 }
 
 // The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
-// follows that head, or if the file has only the head's beginning.
+// follows it, or if the file has only its beginning.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -219,7 +219,7 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 	}
 }
 
-// A file with newer heads than the store is reported, and not written to.
+// If a file has newer heads than the store, the sealer reports the file and does not write to it.
 func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -314,8 +314,8 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	}
 }
 
-// early is a store whose commits are visible before they are durable. In bbolt, this is so between the write and the
-// sync.
+// early is a store whose commits are visible before they are durable. In bbolt, this is the case between the write and
+// the sync.
 type early struct {
 	store.Store
 	seen func() // called before Update returns
@@ -327,8 +327,8 @@ func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A head is shipped when its commit is durable, and not already when the commit is visible. If a head were shipped
-// earlier, the store could lack the shipped head after a power failure, and would look like an old copy.
+// A head is shipped when its commit is durable. It is not shipped when the commit is only visible. Otherwise, after a
+// power failure, the store could lack a shipped head, and would look like an old copy.
 func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{}

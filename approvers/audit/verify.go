@@ -73,7 +73,8 @@ type VerifyOptions struct {
 	Guard func(work func() error) error
 }
 
-// Verify verifies the whole history. Verify returns an error if the history can't be read; faults are in the report.
+// Verify verifies the whole history. Verify returns an error if the history can't be read. The faults are in the
+// report.
 func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error) {
 	if o.Guard == nil {
 		o.Guard = func(work func() error) error { return work() }
@@ -163,7 +164,7 @@ func (v *Report) writeLost(out io.Writer) {
 	}
 }
 
-// writeHeads prints which heads were verified, and with which copies they were compared.
+// writeHeads prints the verified heads, and the copies with which they were compared.
 func (v *Report) writeHeads(out io.Writer) {
 	last := v.keys.Last()
 	if v.heads == 0 {
@@ -187,7 +188,7 @@ func (v *Report) writeHeads(out io.Writer) {
 	}
 }
 
-// whose returns a text that says why a key is trusted.
+// whose returns a text that explains why a key is trusted.
 func (v *Report) whose() string {
 	switch {
 	case len(v.options.Keys) == 0:

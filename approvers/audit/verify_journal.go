@@ -160,8 +160,8 @@ func (j *journalCheck) entry(e approvers.JournalEntry, at lookup) {
 	}
 }
 
-// prunedChain is the progress through the journal entries of a chain that was pruned, possibly several times under the
-// same name.
+// prunedChain is the progress through the journal entries of a pruned chain. The chain may have been pruned several
+// times under the same name.
 type prunedChain struct {
 	nth  int    // index of the current pruning
 	seen uint64 // entries of that pruning so far

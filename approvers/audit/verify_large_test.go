@@ -19,8 +19,8 @@ import (
 )
 
 // A large history is verified in seconds. The history has 20,000 records; COUNTERSIGN_RECORDS sets another number. Each
-// request has twelve records, like a request that is approved and run. Two records in three have a payload, and about a
-// hundred are sealed at a time.
+// request has twelve records, like a request that is approved and run. Two of three records have a payload, and about a
+// hundred records are sealed at a time.
 func TestVerifyLarge(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_RECORDS", 20_000)
 	path := filepath.Join(t.TempDir(), "large.db")

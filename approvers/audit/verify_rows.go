@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// rowBatch is the number of rows that are verified together. The rows are not copied out of the store's memory, so a
+// rowBatch is the number of rows that are verified together. The rows are not copied from the store's memory, so a
 // batch costs little.
 const rowBatch = 1024
 
@@ -150,8 +150,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order, so the row after
-// it is compared with the row before it.
+// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order. So the next row
+// is compared with the previous row.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1
@@ -195,7 +195,7 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// tellsWhatIsGone lists the kinds of records that say which data is missing in the history.
+// tellsWhatIsGone lists the kinds of records that say which data the history lacks.
 var tellsWhatIsGone = map[approvers.AuditKind]bool{approvers.AuditErased: true, approvers.AuditPruned: true, approvers.AuditDamaged: true}
 
 // gone notes the missing data that a record reports: erased payloads, a pruned chain, or lost records.

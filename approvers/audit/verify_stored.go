@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// differs describes how the stored request of a chain, or its current execution, differs from what the chain records.
-// The function returns "" if they agree, or if nothing is stored.
+// differs describes the difference between a chain and its stored request or current execution. If they agree, or
+// nothing is stored, the function returns "".
 func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	id := chain[0].Chain
 	run := id

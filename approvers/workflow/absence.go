@@ -73,8 +73,8 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
 }
 
-// Back ends or cancels a person's absence. Requests that wait for the person stay with the people who were asked
-// meanwhile.
+// Back ends or cancels a person's absence. If a request waits for the person, it stays with the people who were asked
+// during the absence.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -140,8 +140,8 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart handles the start of an absence: for all requests that wait for the person, it schedules a check of who can be
-// reached. roles are the person's current roles.
+// Depart handles the start of an absence. For each request that waits for the person, it schedules a check of who can
+// be reached. roles are the person's current roles.
 func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheckFor(ctx, approvers.PersonID(timer.Ref), roles); err != nil {
 		return err
@@ -154,8 +154,9 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 	})
 }
 
-// AccountChanged handles the deactivation or reactivation of a person's account: for all requests that wait for the
-// person, it schedules a check of who can be reached. roles are the roles that the person has or may have had.
+// AccountChanged handles the deactivation or reactivation of a person's account. For each request that waits for the
+// person, it schedules a check of who can be reached. roles are the person's current roles, and roles that the person
+// may have had before.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
 	if err := w.recheckFor(ctx, who, roles); err != nil {
 		return err
@@ -195,7 +196,7 @@ func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles [
 	return nil
 }
 
-// recheckAvailability schedules an availability check for those requests that are still open.
+// recheckAvailability schedules an availability check for each request that is still open.
 func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	for _, read := range requests {
 		r, err := t.Request(read.ID)
@@ -249,8 +250,8 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 
 // pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
 // If the request is not pending, pendingRequest clears the timer and returns no request. If the timer was set again
-// during the look-up, for example because a person left, pendingRequest returns no request either, because the look-up
-// is repeated.
+// during the look-up, pendingRequest also returns no request, because the look-up must be repeated. For example, a
+// person left.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

@@ -61,7 +61,7 @@ type chaos struct {
 	ran     map[string]int // how often an execution was allowed to run
 }
 
-// fine fails the test for any error other than a denial or ErrNotDue.
+// fine fails the test for any error except a denial or ErrNotDue.
 func (c *chaos) fine(t *rapid.T, err error) {
 	var denied *approvers.Denied
 	if err == nil || errors.As(err, &denied) || errors.Is(err, workflow.ErrNotDue) {
@@ -95,7 +95,8 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws one of the timers of a kind, and returns its ref. If there is no such timer, the function returns "".
+// one draws a random timer of a kind, and returns the timer's ref. If there is no timer of this kind, the function
+// returns "".
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {

@@ -11,8 +11,7 @@ import (
 
 // apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
 // request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. The
-// functions are called in the order in which the audit chain must have the records: the decision, the request's new
-// position, the model's result.
+// audit chain must have the records in this order: the decision, the request's new position, the model's result.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
@@ -138,7 +137,7 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 	return nil
 }
 
-// noteRequest logs what happened to a request: its ids, and nothing that people wrote.
+// noteRequest logs what happened to a request. The log line has the request's ids, and no text of people.
 func (t *tx) noteRequest(what string, r approvers.Request, more ...any) {
 	t.note(slog.LevelInfo, what, append([]any{"request", r.ID, "conversation", r.Conversation, "tool", r.Tool}, more...)...)
 }

@@ -6,9 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's chain. auditEvents first records what people and timers did, then policy
-// changes found in the same transaction, then the request's new position. A click is recorded before all of these by
-// its use case, which knows what the person was shown.
+// auditEvents records events in the request's chain. auditEvents first records the actions of people and timers, then
+// policy changes in the same transaction, then the request's new position. The use case records a click before these
+// records, because only the use case knows what the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
@@ -50,8 +50,8 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records that the requirements of the current policy differ from those of the policy at the time of the
-// proposal.
+// auditPlan records the difference between the requirements of the current policy and the requirements at the time of
+// the proposal.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
@@ -64,7 +64,7 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 }
 
 // auditTransition records the request's new position. auditTransition skips two transitions, because their use cases
-// write the record: "proposed" for a new request, and "executing" for a consumed request.
+// write the record: "proposed" for a new request, and "executing" for a request whose approval is used up.
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
@@ -101,7 +101,7 @@ func (t recordsTx) auditReminded(r approvers.Request, people int) error {
 }
 
 // auditInvited records that a person was added to the stage. If the person is a stand-in, the record has no actor,
-// because the person who is away did nothing.
+// because the absent person did nothing.
 func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	facts := map[string]string{"person": string(i.Who), "role": i.Role, "by": string(i.By), "digest": r.Digest}
 	actor := i.By
@@ -112,7 +112,7 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records the edit or deletion of the message that led to a request, or of a message that answered a
-// question. The argument remark is the index of the answer. It is empty for the message that led to the request.
+// question. The argument remark is the index of the answer. The field is empty for the message that led to the request.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any
@@ -126,7 +126,7 @@ func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *appr
 	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
 }
 
-// auditToolPreview records that a tool was asked for a preview, or that it returned one.
+// auditToolPreview records that a tool was asked for a preview, or that a tool returned a preview.
 func (t recordsTx) auditToolPreview(r approvers.Request, state string, body []byte) error {
 	facts := map[string]string{"digest": r.Digest, "by": r.ToolPreview.By, "state": state, "try": strconv.Itoa(r.ToolPreview.Tries)}
 	if r.ToolPreview.Dry {

@@ -32,7 +32,7 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 }
 
 // updateTurn schedules an update of the request's step in its thread. When the request is closed, updateTurn gives the
-// call its result. For a new request it does neither, because the use case that proposes the request shows the step.
+// call its result. It does nothing for a new request, because the use case that proposes the request shows the step.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -51,8 +51,8 @@ func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// giveResult gives a call its result. A call can get only one result. After the last result of a step, the model is
-// called again.
+// giveResult gives a call its result. A call can get only one result. After the last result of a step, the workflow
+// schedules the next model call.
 func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // refreshMessages schedules an update of all messages that show the request: the request's own messages, the messages
-// of the run that it repeats, and its bundle.
+// of an earlier run that the request repeats, and the request's bundle.
 func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
 	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) err
 	return t.cards.changedBundle(r)
 }
 
-// notifyPeople sends messages, in addition to the cards, to the people whom an event concerns.
+// notifyPeople sends messages to the people whom an event concerns. These messages come in addition to the cards.
 func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
@@ -44,7 +44,7 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 	return nil
 }
 
-// tellFallen notifies people whose decision no longer counts, because somebody else edited the arguments or the policy
+// tellFallen notifies people whose decision no longer counts, because another person edited the arguments or the policy
 // became stricter. tellFallen skips people who decided again in the same transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
@@ -78,8 +78,8 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted afterwards.
-// tellAnswerEdit does so only once.
+// If an answer is edited or deleted later, tellAnswerEdit notifies the person who asked the question. tellAnswerEdit
+// does so only once.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To
 	asked := r.Remark(question).By
@@ -91,8 +91,8 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	})
 }
 
-// showCards shows a pending request to the people for whom it now waits. dequeued reports whether the request has left
-// a card queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
+// showCards shows a pending request to its current approvers. dequeued reports whether the request has left a card
+// queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
@@ -124,8 +124,8 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 	return nil
 }
 
-// wantsCard reports whether the request needs a card after an event, because other people are asked or the arguments
-// are new.
+// wantsCard reports whether the request needs a card after an event. It needs a card if other people are asked, or if
+// the arguments are new.
 func wantsCard(r approvers.Request, e approvers.Event) bool {
 	switch e := e.(type) {
 	case approvers.ArgsEdited, approvers.RequestReopened, approvers.RequestUnbundled:
@@ -136,7 +136,7 @@ func wantsCard(r approvers.Request, e approvers.Event) bool {
 	return false
 }
 
-// remindPeople reminds people, at the address of their card, that a request waits.
+// remindPeople reminds people of a waiting request, at the address of their card.
 func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity) error {
 	if err := t.reposts.cardsAgain(r); err != nil {
 		return err
@@ -149,8 +149,8 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 	return nil
 }
 
-// showInvited sends the card by direct message to a person who was added to the stage. If the person already has the
-// card, they get a notice instead, which says why they may decide the request.
+// If a person is added to the stage, showInvited sends the card to this person by direct message. If the person already
+// has the card, the person gets a notice instead. The notice says why the person may decide the request.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {

@@ -30,8 +30,8 @@ type consequences struct {
 	doubt    bool   // the streak of unchanged approvals ends
 }
 
-// TestWhatFollowsFromAnEvent lists for each event the rows that follow from this event alone. The request waits at the
-// first of its two stages, for the team lead, who reads cards by direct message.
+// TestWhatFollowsFromAnEvent lists for each event the rows that follow from this event alone. The request is at the
+// first of its two stages, and waits for the team lead, who reads cards by direct message.
 func TestWhatFollowsFromAnEvent(t *testing.T) {
 	first := approvers.Stage{Approver: "team-lead", Quorum: 1}
 	other := approvers.Stage{Approver: "support-agent", Quorum: 1}

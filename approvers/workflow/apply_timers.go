@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// updateTimers sets the request's timers. updateTimers sets those of a pending request after every transition, because
-// any transition may change its deadlines.
+// updateTimers sets the request's timers. updateTimers sets the timers of a pending request after every transition,
+// because any transition may change a deadline.
 func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
 	if err := t.setClocks(r, approvers.HasEvent[approvers.RequestOpened](events)); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (t timersTx) runSoon(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
-// resetTimers sets the timers of an open request again, as at the start of its stage or at its approval. resetTimers is
-// needed after the request's deadline was moved or the clock was set back.
+// resetTimers sets the timers of an open request again, with the same values as at the start of its stage or at its
+// approval. resetTimers is needed after the request's deadline was moved, or after the clock was set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
@@ -106,8 +106,8 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview starts a tool preview. If one is running, it is interrupted, because it describes the arguments before
-// an edit.
+// startPreview starts a tool preview. A running preview is interrupted, because it describes the arguments from before
+// the edit.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})

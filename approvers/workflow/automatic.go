@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// automatic prepares a call to run without approval. An automatic run needs the permission of the current policy,
-// within its limit of automatic runs, or a grant. Otherwise automatic opens a request for the call.
+// automatic prepares a call to run without approval. A call may run automatically in two cases: the current policy
+// allows this within its limit, or a grant covers the call. Otherwise automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // the grant that was found at the proposal is looked for again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
@@ -78,8 +78,8 @@ func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (boo
 	return p.MaxAuto.Reached(n), err
 }
 
-// autoScope returns the scope in which automatic runs are counted together. The scope is a conversation or, for a
-// caller, all requests of the caller, because each of them is a conversation of its own.
+// autoScope returns the scope in which automatic runs are counted together. The scope is a conversation. For a caller,
+// the scope is all requests of the caller, because each request has its own conversation.
 func autoScope(e approvers.Execution) string {
 	if e.Asker.Caller() != "" {
 		return string(e.Asker)
@@ -134,8 +134,8 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 	return t.runs.changedStep(e)
 }
 
-// observe ends a call in observe mode: it does not run, and nobody is asked. The model and the people are told the
-// outcome that the call would have had.
+// observe ends a call in observe mode: the call does not run, and the bot asks nobody. The bot tells the model and the
+// people what would have happened to the call.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err

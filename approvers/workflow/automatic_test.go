@@ -56,8 +56,8 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
 }
 
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that a person can't approve the call if the model was given this
-// person's messages in earlier turns.
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that a person can't approve a call if the model got this person's
+// messages in earlier turns.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -75,8 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow checks that a call beyond its limit is refused if nobody can approve it. The
-// thread shows the refusal.
+// TestAnAutomaticCallThatNobodyCanAllow checks that a call beyond its limit is refused if nobody can approve the call.
+// The thread shows the refusal.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

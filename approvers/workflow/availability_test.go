@@ -57,7 +57,7 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 }
 
 // TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated once: when another absence
-// replaces it, or when it ends.
+// replaces the first, or when the absence ends.
 func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	for range 4 {
@@ -120,8 +120,8 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb continues
 }
 
-// TestAwayWhileItWaits checks that when an absence begins, now or later, the requests that wait for a role of the
-// person are checked again. No other requests are checked.
+// TestAwayWhileItWaits checks a request that waits for a role of a person. When an absence of the person begins, now or
+// later, the workflow checks the request again. No other requests are checked.
 func TestAwayWhileItWaits(t *testing.T) {
 	for _, later := range []time.Duration{0, 2 * time.Minute} {
 		h := newHarnessWith(t, withDeputy)
@@ -148,7 +148,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestManyRequestsWait checks that when a person leaves, all of their requests are checked again, page by page.
+// TestManyRequestsWait checks that all requests of a person are checked again when the person leaves, page by page.
 func TestManyRequestsWait(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWith(t, withDeputy)
@@ -169,9 +169,9 @@ func TestManyRequestsWait(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWhileItWaits checks that if the account of a stage's only person is deactivated, the lead is asked
-// immediately and told why. If Slack's event was lost, this happens with the next reminder. Requests that wait for
-// other people do not change.
+// TestDeactivatedWhileItWaits checks a stage with a single person. If this person's account is deactivated, the lead is
+// asked immediately, with the reason. If Slack's event was lost, the next reminder detects the deactivation. Requests
+// that wait for other people do not change.
 func TestDeactivatedWhileItWaits(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(3*time.Minute, 2))
@@ -213,7 +213,7 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWithOthers checks that the lead is called only if no other person of the stage can be reached. In that
+// TestDeactivatedWithOthers checks that the lead is asked only if no other person of the stage can be reached. In that
 // case, the request's LeadCall names the deactivated account.
 func TestDeactivatedWithOthers(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
@@ -295,7 +295,7 @@ func TestAnotherAbsence(t *testing.T) {
 	}
 }
 
-// TestCardsPassByWhoIsAway checks that absent people get no card, unless everybody is absent.
+// TestCardsPassByWhoIsAway checks that absent people get no card, unless all people are absent.
 func TestCardsPassByWhoIsAway(t *testing.T) {
 	tests := []struct {
 		away []approvers.Identity
@@ -318,8 +318,8 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 	}
 }
 
-// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks that the result of a look-up is discarded if the request moved to
-// the next stage meanwhile, and that the new stage's people are looked up.
+// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks a request that moves to the next stage during a look-up of its
+// people. The result is discarded, and the new stage's people are looked up.
 func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	r := h.ask(`issue_refund {"amount":900}`)

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// spend counts the tokens of a model call against the asker's budget, if the policy sets one.
+// spend counts the tokens of a model call against the requester's budget, if the policy sets a budget.
 func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	if tokens <= 0 || t.policy.BudgetFor(turn.Agent).Tokens == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	return facts.Asker, err
 }
 
-// overBudget returns a sentence for the asker if their tokens for the day are used up, and "" otherwise.
+// overBudget returns a sentence for the requester if their tokens for the day are used up, and "" otherwise.
 func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
 	budget := t.policy.BudgetFor(agent.Name).Tokens
 	if budget == 0 {
@@ -77,8 +77,8 @@ func thousands(n int) string {
 	return text
 }
 
-// countAsked counts a request for everybody who caused it. If one of them exceeds the policy's cap, approval of the
-// request needs a typed value, so that approvers look at the request.
+// countAsked counts a request for each person who caused it. If a person then exceeds the policy's cap, the approval
+// needs a typed value. So approvers look at the request.
 func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {
@@ -112,7 +112,7 @@ func counted(f approvers.AskFacts) []approvers.PersonID {
 	return f.Requesters
 }
 
-// called returns the name that a person had when they wrote in the request's conversation.
+// called returns a person's name at the time when they wrote in the request's conversation.
 func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string, error) {
 	if who == r.Facts.Asker && r.Facts.AskerName != "" {
 		return r.Facts.AskerName, nil
@@ -143,5 +143,5 @@ func counterTokens(who approvers.PersonID) string { return "tokens/" + string(wh
 // counterCalls returns the key for the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
-// counterRetention is how long counters are kept. This time is longer than any window in which events are counted.
+// counterRetention is how long counters are kept. This time is longer than any period over which events are counted.
 const counterRetention = 48 * time.Hour

@@ -35,8 +35,8 @@ func TestTokensOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestCallsOfADay checks that a call beyond the day's budget runs no tool, and that its result says so. TestCallsOfADay
-// also checks that an agent's own budget takes precedence over the policy's budget.
+// TestCallsOfADay checks that a call beyond the day's budget runs no tool, and that the call's result says this.
+// TestCallsOfADay also checks that an agent's own budget takes precedence over the policy's budget.
 func TestCallsOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -58,7 +58,7 @@ func TestCallsOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestForgetCounters checks that counters are kept as long as they are needed, even if there are many.
+// TestForgetCounters checks that counters are kept for the necessary time, even if there are many.
 func TestForgetCounters(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. People have to read the whole card. A phone shows about this much in addition to the
-// headline and the buttons.
+// The limits of a bundle's card. People have to read the whole card. A phone shows about this many characters in
+// addition to the headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
@@ -42,7 +42,7 @@ func (t cardsTx) showStep(ids []string) error {
 }
 
 // together reports whether two requests of a step may be shown in one card. A request with masked values has its own
-// card, because its values are revealed before it is approved.
+// card, because people reveal its values before they approve it.
 func (t cardsTx) together(a, b approvers.Request) bool {
 	if a.MustReveal(t.policy, "") || b.MustReveal(t.policy, "") {
 		return false
@@ -101,7 +101,7 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 }
 
 // leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
-// bundle's card then only notes that the request has left.
+// bundle's card then only says that the request has left.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -168,8 +168,9 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 	return nil, nil
 }
 
-// DecideAll approves or rejects all undecided requests of a bundle in one transaction, each by its own digest. If one
-// request can't be decided, DecideAll decides none, and returns that request with the denial.
+// DecideAll approves or rejects all undecided requests of a bundle in one transaction. Each decision is over the
+// request's own digest. If one request can't be decided, DecideAll decides no request. It returns that request with the
+// denial.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -209,7 +210,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 	return inTheWay, err
 }
 
-// decided is the effect of a decision that is not written yet.
+// decided holds the effect of a decision before the decision is written.
 type decided struct {
 	click Click
 	currentRequest
@@ -235,8 +236,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the denied attempt to decide a bundle. deniedAll also writes the changes that the current policy
-// makes to the request that can't be decided.
+// deniedAll records the denied attempt to decide a bundle. If a request can't be decided, deniedAll also writes the
+// changes that the current policy makes to this request.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil
@@ -248,7 +249,7 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 }
 
 // Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Each
-// person who may decide the request can do this.
+// person who may decide the request may unbundle it.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Unbundle(t.deciding(), c.Who)

@@ -61,7 +61,7 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	return strings.Join(out, "\n")
 }
 
-// Calls of one step for the same approvers share a card. Every other call gets a card of its own.
+// Calls of one step for the same approvers share a card. Every other call has its own card.
 func TestBundle(t *testing.T) {
 	h := newHarness(t)
 	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
@@ -126,8 +126,8 @@ func sizesOf(rs []approvers.Request) map[string]int {
 	return out
 }
 
-// Each call runs as soon as it is decided; the model continues when all calls have results. The bundle is rendered
-// again after each change.
+// Each call runs immediately after its decision. The model continues when all calls have results. The bundle is
+// rendered again after each change.
 func TestBundleOneByOne(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
@@ -173,7 +173,7 @@ func (h *harness) offer(turn string) []store.Shown {
 }
 
 // A decision about all calls of a bundle is stored as one decision for each call. Each decision contains the call's
-// digest, and the hash of the rendering that was shown.
+// digest, and the hash of the shown rendering.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
@@ -315,7 +315,7 @@ func TestDecideAllAfterOne(t *testing.T) {
 	}
 }
 
-// A request that is edited, or moves to other people, leaves the bundle and gets its own card.
+// If a request is edited or moves to other people, it leaves the bundle and gets its own card.
 func TestBundleParts(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -411,8 +411,8 @@ func TestBundleEscalates(t *testing.T) {
 	}
 }
 
-// Several calls of one step are withdrawn together. Calls that have ended do not change. Calls of another step can't be
-// withdrawn together with the calls of this step.
+// Several calls of one step are withdrawn together. Calls that have ended do not change. A click can't withdraw calls
+// of another step together with the calls of this step.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

@@ -15,7 +15,7 @@ import (
 
 // A prompt injection makes the agent open a thousand requests in one burst, and the policy becomes stricter while they
 // wait. The number of open cards never exceeds the cap, and every further request needs a typed value. No call runs
-// under the old policy. This rule holds for waiting calls, for approved calls that have not started, and for calls that
+// under the old policy. The rule applies to waiting calls, to approved calls that have not started, and to calls that
 // the old policy allowed without approval. COUNTERSIGN_BURST=1000 selects the long form of the test.
 func TestBurstWhileThePolicyTightens(t *testing.T) {
 	h := newHarness(t)

@@ -27,7 +27,7 @@ type Callers struct{ *core }
 // callersTx has the parts of a transaction that concern callers.
 type callersTx struct{ *tx }
 
-// CallerProblem is the error of a caller's action that is not possible.
+// CallerProblem is the error if a caller's action is not possible.
 type CallerProblem struct {
 	Code    CallerCode
 	Detail  string
@@ -113,10 +113,13 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns the place that identical calls of a client share. Calls without a key have places of their own. So a
-// repetition without a key finds the call that it repeats, and not a call with a key.
-func placeOf(p CallerCall) string {
-	parts := []string{"call", string(p.Mode), p.Tool, string(p.Args), p.For}
+// placeOf returns the place that identical calls of a client share: their arguments have the same value, in any writing.
+// Calls without a key have places of their own. So a repetition without a key finds the call that it repeats, and not a
+// call with a key.
+func placeOf(p CallerCall) string { return placeFor(p, approvers.CanonicalArgs(p.Args)) }
+
+func placeFor(p CallerCall, args json.RawMessage) string {
+	parts := []string{"call", string(p.Mode), p.Tool, string(args), p.For}
 	if p.Client.ActsFor != "" {
 		parts = append(parts, p.Client.ActsFor)
 	}
@@ -126,21 +129,22 @@ func placeOf(p CallerCall) string {
 	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
 }
 
-// placesOf returns the places of all calls of a client that are identical to a call.
+// placesOf returns the places at which identical calls of a client may be stored. Older versions of the program stored
+// calls at a place for the exact bytes of their arguments.
 func placesOf(p CallerCall) []string {
-	with, without := p, p
-	with.Key, without.Key = "any", ""
-	return []string{placeOf(with), placeOf(without)}
+	return slices.Compact([]string{placeOf(p), placeFor(p, p.Args)})
 }
 
-// isAt reports whether a conversation is about the identical calls of a place. If a damaged conversation was rebuilt,
-// the place is all that is known about the body of its request.
-func isAt(conv store.Conversation, place string) bool {
-	return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+// isAt reports whether a conversation is about a call or an identical one. If a damaged conversation was rebuilt, the
+// place is all that is known about the body of its request.
+func isAt(conv store.Conversation, p CallerCall) bool {
+	return slices.ContainsFunc(placesOf(p), func(place string) bool {
+		return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+	})
 }
 
-// callOfCaller returns the call of a caller's conversation. If the key stands for an earlier request, the conversation
-// has no such call.
+// callOfCaller returns the call of a caller's conversation. If the key belongs to an earlier request, the conversation
+// does not have this call.
 func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	conv, err := r.Conversation(conversation)
 	if err != nil || conv.Caller == nil {
@@ -153,7 +157,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that an error of a read is about. Mend returns true if another read is worth it.
+// Mend closes the damaged record that a read error names. Mend returns true if another read is worth it.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
@@ -252,16 +256,20 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{asked})
 }
 
-// repeated returns the request that a call repeats, or "". If the call has a key, the repeated request is the request
-// with this key. Without a key, it is the last identical call of the client, if the result of that call was not
-// delivered.
+// repeated returns the request that a call repeats, or "". If the call has a key, it repeats the request with this key.
+// Without a key, the call repeats the client's last identical call, if the result of that call was not delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
-		conv, err := t.ConversationAt(placeOf(p))
-		if err != nil || conv.Caller == nil || !conv.Caller.Delivered.IsZero() {
-			return "", store.IgnoreNotFound(err)
+		for _, place := range placesOf(p) {
+			conv, err := t.ConversationAt(place)
+			if store.IgnoreNotFound(err) != nil {
+				return "", err
+			}
+			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() {
+				return conv.Caller.Request, nil
+			}
 		}
-		return conv.Caller.Request, nil
+		return "", nil
 	}
 	conv, err := t.Conversation(conversationOf(p.Client, p.Key))
 	switch {
@@ -269,7 +277,7 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 		return "", store.IgnoreNotFound(err)
 	case conv.Caller == nil:
 		return "", fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, placeOf(p))):
+	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, p)):
 		return "", &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	}
 	return conv.Caller.Request, nil
@@ -286,7 +294,8 @@ func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	return now, nil
 }
 
-// admissible checks whether a client may make a call at all. The bot need not know a tool that the client itself runs.
+// admissible checks whether a client may make a call at all. If a client runs a tool itself, the bot need not know the
+// tool.
 func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	tool, ok := t.tool(p.Tool)
 	if !p.Client.MayUse(t.policy, p.Tool) || ok && tool.Asks {
@@ -311,7 +320,7 @@ func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	return tool, args, nil
 }
 
-// ToolOf finds the tool of a call by its name and the hash of its definition. It may be one that only its caller knows.
+// ToolOf finds the tool of a call by its name and the hash of its definition. The tool may be known only to its caller.
 func ToolOf(tools Tools, name, hash string) (Tool, bool) {
 	tool, ok := tools.Tool(name)
 	return orUndeclared(tool, ok, name, hash)
@@ -329,18 +338,23 @@ func undeclared(name string) Tool {
 	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
 }
 
-// toolOf does what ToolOf does, with the tools of the transaction.
+// toolOf is like ToolOf, with the transaction's tools.
 func (t *tx) toolOf(name, hash string) (Tool, bool) {
 	tool, ok := t.tool(name)
 	return orUndeclared(tool, ok, name, hash)
 }
 
-// rejected returns the client's last request for the identical call, if it was rejected so recently that the rejection
-// still holds.
+// If the client's last request for the identical call was rejected, and the rejection still holds, rejected returns
+// this request.
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
-	for _, place := range placesOf(p) {
+	if client.RejectionHolds == 0 {
+		return "", nil
+	}
+	with, without := p, p
+	with.Key, without.Key = "any", ""
+	for _, place := range slices.Concat(placesOf(with), placesOf(without)) {
 		conv, err := t.ConversationAt(place)
-		if err != nil || conv.Caller == nil || client.RejectionHolds == 0 {
+		if err != nil || conv.Caller == nil {
 			if store.IgnoreNotFound(err) != nil {
 				return "", err
 			}
@@ -386,7 +400,7 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 	return nil
 }
 
-// counterCaller returns the key of the counter for the requests of a client that were shown to people.
+// counterCaller returns the key of the counter for a client's requests that were shown to people.
 func counterCaller(name string) string { return "client/" + name }
 
 // own reads a request, if the request belongs to the client.
@@ -402,7 +416,8 @@ func (t callersTx) own(client approvers.Client, id string) (store.Conversation, 
 }
 
 // Claim uses up the approval of a call that the client runs itself. The client may run the call only after Claim has
-// returned without an error. hash is the SHA-256 of the arguments that the client is about to use, in hex.
+// returned without an error. hash is the SHA-256, in hex, of the arguments with which the client is about to run the
+// call.
 func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash string) error {
 	givers, err := w.givers(ctx, client, id)
 	if w.Mend(ctx, err) {
@@ -425,7 +440,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 	return err
 }
 
-// givers asks about the people whose grants may cover the run of a request.
+// givers asks Slack about the people whose grants may cover the run of a request.
 func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
 	execution := ""
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -440,7 +455,7 @@ func (w *Callers) givers(ctx context.Context, client approvers.Client, id string
 }
 
 // claim returns a problem if the call may not run. Even then, the changes of the transaction are committed. For
-// example, the claim may have found that the policy asks for more approvals.
+// example, the claim may find that the policy requires more approvals.
 func (t callersTx) claim(client approvers.Client, id, hash string, givers grantOwners) (*CallerProblem, error) {
 	conv, call, err := t.own(client, id)
 	if err != nil {
@@ -474,7 +489,7 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needed no approval and was not claimed in time.
+// lapsed ends a call that needed no approval, if its caller did not claim it in time.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -492,8 +507,8 @@ func hashOf(args json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. After that, a later
-// report of the client counts as long as no person has answered.
+// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. A later report of the
+// client still counts, as long as no person has answered.
 func (w *Callers) Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error {
 	return w.record(ctx, "outcome of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -600,8 +615,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. If a call needed no approval and was not claimed in time, Overdue ends
-// the call. If the caller did not report the outcome of a run in time, Overdue asks people about the run.
+// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needed no approval, if its caller did not
+// claim it in time. Overdue asks people about a run, if its caller did not report the outcome in time.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -625,13 +640,13 @@ func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// wait sets the timer for the time until which a caller has to claim a call that needs no approval.
+// wait sets the timer for a call that needs no approval. The caller has to claim the call before this time.
 func (t callersTx) wait(e approvers.Execution, agent string) error {
 	p, _ := t.policy.Tool(e.Tool, agent)
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(p.RunWithin)})
 }
 
-// lease sets the timer for the time until which a caller has to report the outcome of its run.
+// lease sets the timer for a run. The caller has to report the outcome before this time.
 func (t callersTx) lease(e approvers.Execution) error {
 	within := time.Hour // the client was removed from the policy meanwhile
 	if c, ok := t.policy.Client(e.Caller); ok {
@@ -660,7 +675,7 @@ func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	return t.PutSetting(s)
 }
 
-// called records that a call has changed. After the commit, a caller that waits for this call is woken. Calls of
+// called records that a call has changed. After the commit, each caller that waits for this call is woken. Calls of
 // Countersign's own agent are ignored.
 func (t callersTx) called(call string) {
 	if strings.HasPrefix(call, "req_") {
@@ -709,7 +724,7 @@ type callersWaiting struct {
 	by map[string]map[chan struct{}]bool
 }
 
-// Watch returns a channel that gets a value after each change of a request. stop must be called at the end.
+// Watch returns a channel. The channel gets a value after each change of a request. stop must be called at the end.
 func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	x := &w.waiting

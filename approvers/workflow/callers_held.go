@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Start lets an approved call begin that waits for its caller. If the call does not wait, or has begun already, nothing
-// changes.
+// Start lets an approved call begin that waits for its caller. If the call does not wait, or has already begun, Start
+// changes nothing.
 func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "start for a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -29,8 +29,8 @@ func (w *Callers) Start(ctx context.Context, client approvers.Client, id string)
 	})
 }
 
-// Delivered records that the last state of a request was sent to its caller. From then on, the identical call is a new
-// request.
+// Delivered records that the caller has received the final state of a request. From then on, the identical call is a
+// new request.
 func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "delivered to a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -43,9 +43,8 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 	})
 }
 
-// Undelivered removes the mark that a request's last state was delivered. Undelivered is called after the caller has
-// said that it did not wait for the answer. The next identical call gets the result, unless the call became a new
-// request in the meantime.
+// Undelivered removes the mark that a request's last state was delivered. The caller calls Undelivered if it did not
+// wait for the answer. The next identical call gets the result, unless the call became a new request in the meantime.
 func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
 		conv, _, err := t.callers.own(client, id)
@@ -58,7 +57,7 @@ func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id s
 	})
 }
 
-// HungUp records after which time a client ended a connection on which one of its calls was held.
+// HungUp records how long a client kept a connection open that held one of its calls.
 func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
 	return w.update(ctx, "a caller hung up", func(t *tx) error {
 		if _, err := t.callers.client(client); err != nil {

@@ -1,6 +1,8 @@
 package workflow_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +20,8 @@ func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.Caller
 	return c
 }
 
-// repeats proposes a call, and fails the test if it does not become the request want ("": a new one).
+// repeats proposes a call. The test fails if the call does not become the request want. If want is "", the call must
+// become a new request.
 func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	h.t.Helper()
 	id, again, err := h.Callers.Propose(h.ctx(), c)
@@ -29,8 +32,8 @@ func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	return id
 }
 
-// Without a key, the identical call of a client is a repetition until its result was delivered. A call with a key is no
-// repetition of one without, and the other way round.
+// Without a key, a client's identical call counts as a repetition until the result was delivered. A call with a key
+// never repeats a call without a key. A call without a key never repeats a call with a key.
 func TestCallersRepeat(t *testing.T) {
 	h := newCallerHarness(t)
 	const spec = `issue_refund {"amount": 5}`
@@ -66,6 +69,69 @@ func TestCallersRepeat(t *testing.T) {
 	h.ok(h.Callers.Delivered(h.ctx(), ci, keyed))
 	if v := h.callerView("ci", keyed); !v.Conversation.Caller.Delivered.IsZero() {
 		t.Error("a request with a key is marked as delivered")
+	}
+}
+
+// A call is identical to another one if its arguments have the same value, however the client writes them. What is
+// stored, shown and run are the bytes of the first call.
+func TestCallersRepeatInOtherWriting(t *testing.T) {
+	h := newCallerHarness(t)
+	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
+	const spec = `issue_refund {"amount": 100, "note": "é"}`
+	first := h.repeats(heldCall(spec), "")
+	writings := []string{`issue_refund {"note":"\u00e9","amount":1e2}`, `issue_refund { "amount" : 100.0, "note" : "é" }`}
+	for _, w := range writings {
+		h.repeats(heldCall(w), first)
+	}
+	h.reject(lead, first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	for i, w := range writings {
+		h.repeats(heldCall(w), first)
+		if id := h.callerAsks(callerCall(fmt.Sprint("k", i), w, executes)); id != first {
+			t.Errorf("with a key, %s became %s, although it was rejected", w, id)
+		}
+	}
+	if v := h.callerView("ci", first); "issue_refund "+v.Call.Args != spec || "issue_refund "+string(v.Execution.Args) != spec {
+		t.Errorf("the call has the arguments %s, its run %s", v.Call.Args, v.Execution.Args)
+	}
+	h.repeats(heldCall(`issue_refund {"amount": 100, "note": "e"}`), "")
+	h.repeats(heldCall(`issue_refund {"amount": 1000, "note": "é"}`), "")
+}
+
+// An older version of the program stored a call at a place for its exact bytes. The call is found there.
+func TestCallersRepeatOfAnOlderStore(t *testing.T) {
+	h := newCallerHarness(t)
+	const spec = `issue_refund {"note": "x", "amount": 100}`
+	older := func(id string, parts ...string) {
+		t.Helper()
+		input := ""
+		for _, p := range parts {
+			input += fmt.Sprintf("%d:%s,", len(p), p)
+		}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			conv, err := tx.Conversation(h.callerView("ci", id).Conversation.ID)
+			if err != nil {
+				return err
+			}
+			conv.Place = "caller/ci/" + hashText([]byte(input))
+			return tx.PutConversation(conv)
+		}))
+	}
+	_, args, _ := strings.Cut(spec, " ")
+	first := h.repeats(heldCall(spec), "")
+	older(first, "call", "execute", "issue_refund", args, "", "without a key", "")
+	h.repeats(heldCall(spec), first)
+	h.reject(lead, first)
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
+	h.repeats(heldCall(spec), first)
+	h.clock.pass(ci.RejectionHolds)
+	h.repeats(heldCall(spec), "")
+
+	keyed := h.callerAsks(callerCall("k", spec))
+	older(keyed, "call", "decide", "issue_refund", args, "")
+	h.reject(lead, keyed)
+	if id := h.callerAsks(callerCall("l", spec)); id != keyed {
+		t.Errorf("with another key, the rejected call became %s", id)
 	}
 }
 
@@ -128,8 +194,8 @@ func TestCallersStartTooLate(t *testing.T) {
 	}
 }
 
-// A client's patience is learned from two hang-ups after the same time. Interruptions, and hang-ups at one moment, teach
-// nothing.
+// The gateway learns a client's waiting time from two hang-ups after the same time. Interruptions, and hang-ups at one
+// moment, teach nothing.
 func TestCallersPatience(t *testing.T) {
 	h := newCallerHarness(t)
 	hangUp := func(after, want time.Duration) {

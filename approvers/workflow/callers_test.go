@@ -23,7 +23,7 @@ var ci = approvers.Client{
 	MaxPending: 3, RejectionHolds: 10 * time.Minute, OutcomeWithin: time.Hour,
 }
 
-// other is another client with the same rights.
+// other is a second client with the same rights.
 var other = func() approvers.Client {
 	c := ci
 	c.Name, c.Token, c.Owner = "other", "another hash", "U0200"
@@ -136,8 +136,8 @@ func TestCallersRequesters(t *testing.T) {
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), gone, id, ""), workflow.CallerUnknown)
 }
 
-// A call does not run once the policy no longer lets its client make it, whatever was decided before. A request that
-// waits or was approved is voided when the policy changes, or at the latest when its run would begin.
+// A call does not run if the policy no longer lets its client make the call. Earlier decisions do not matter. When the
+// policy changes, a waiting or approved request is voided. At the latest, this happens at the start of the run.
 func TestCallersForbidden(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Policy){
 		"the client is gone":     func(p *approvers.Policy) { p.Clients = p.Clients[1:] },
@@ -177,7 +177,8 @@ func TestCallersForbidden(t *testing.T) {
 	}
 }
 
-// A run that its caller does not report is unknown, and people are asked: the roles and the owner. Restarts don't matter.
+// If a caller does not report its run, the outcome is unknown, and the bot asks the roles and the owner. Restarts don't
+// matter.
 func TestCallersUnknown(t *testing.T) {
 	h := newCallerHarness(t)
 	ask := func(key string) string {
@@ -219,8 +220,8 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
-// A call that needs no approval must be claimed, too. The claim must come in time and within the limit for all requests
-// of the client. A pause prevents the claim.
+// A caller must also claim a call that needs no approval. The claim must come in time, and within the limit for all
+// requests of the client. A pause prevents the claim.
 func TestCallersAutomatic(t *testing.T) {
 	h := newCallerHarness(t)
 	id := h.callerAsks(callerCall("1", `search_orders {}`))
@@ -278,7 +279,8 @@ func TestCallersClaimChecksAgain(t *testing.T) {
 		t.Errorf("with another definition it is %q", v.Call.Outcome)
 	}
 
-	// A request for a tool that only the caller knows is voided if a tool with the same name appears.
+	// Suppose that only the caller knows a tool. If a tool with the same name appears, requests for the caller's tool
+	// are voided.
 	id = h.callerAsks(callerCall("2", `deploy {"version": "1"}`))
 	h.approve(fin1, id)
 	h.tools.asks("deploy")
@@ -331,7 +333,7 @@ func TestCallersLimits(t *testing.T) {
 	wantProblem(t, err, workflow.CallerTool)
 }
 
-// A grant that was given for a client's call covers only calls of this client.
+// A grant for a client's call covers only calls of this client.
 func TestCallersGrants(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour, Same: []string{"order_id"}}
@@ -392,9 +394,9 @@ func TestCallersRestored(t *testing.T) {
 	}
 }
 
-// A process may be killed before or after any commit in the life of a request. The caller and the people repeat actions
-// that got no answer. The tool is never run twice, no approval is lost, and each call ends. The caller's webhook gets
-// the changes.
+// A process may be killed before or after any commit in the life of a request. If an action of the caller or of a
+// person got no answer, they repeat the action. The tool is never run twice, no approval is lost, and each call ends.
+// The caller's webhook gets the changes.
 func TestCallersKilled(t *testing.T) {
 	points := 0
 	for at := 0; ; at++ {
@@ -570,9 +572,9 @@ func TestCallersRetention(t *testing.T) {
 	}
 }
 
-// The person for whom a client provably acts is a requester. This person can't approve, but can withdraw. A request for
-// one person does not exist for another person, or for the client itself. The client can't name another person as the
-// requester.
+// The person for whom a client provably acts is a requester. This person can't approve, but can withdraw. A person
+// can't see a request that was made for another person. The client itself also can't see it. The client can't name
+// another person as the requester.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}

@@ -18,7 +18,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	if err != nil {
 		return l, err
 	}
-	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round}
+	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // Turns change with Open only
 	change(&l)
 	turn := l.Admit(t.policy.Caps.Approver)
 	if l.Equal(before) {
@@ -50,8 +50,8 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 }
 
 // enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
-// has to wait in the queue. The approval of such a request will need a typed value. A request that is already counted
-// at the address does not wait again. A bundle's requests wait together.
+// has to wait in the queue. The approval of such a request will need a typed value. If a request is already counted at
+// the address, it does not wait again. A bundle's requests wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -85,8 +85,8 @@ func cards(n int) string {
 	return fmt.Sprintf("%d other undecided cards", n)
 }
 
-// wantQueued shows a request at an address. If the number of open cards there has reached the policy's cap, wantQueued
-// puts the request in the queue instead.
+// wantQueued shows a request at an address. If the number of open cards at the address has reached the policy's cap,
+// wantQueued puts the request in the queue.
 func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
@@ -97,8 +97,8 @@ func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	return t.wantThere(r, to)
 }
 
-// wantThere shows a request at an address, in one of three forms: an escalation to a lead, a part of its bundle, or a
-// card of its own.
+// wantThere shows a request at an address, in one of three forms: an escalation to a lead, a part of its bundle, or its
+// own card.
 func (t cardsTx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
@@ -126,7 +126,7 @@ func (t cardsTx) showNextQueued(id, address string) error {
 }
 
 // leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. leaveCardQueues
-// returns true if the request is still pending but has left an address. The card of such a request must be shown at
+// returns true if the request is still pending but has left an address. The bot must show the card of such a request at
 // another address.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
@@ -194,8 +194,8 @@ func (t cardsTx) recountCardQueues(id string) error {
 	return t.PutRequest(r)
 }
 
-// places returns the addresses of a pending request's cards: those of its stage's people, of leads that escalation
-// added, and of stand-ins.
+// places returns the addresses of a pending request's cards: the addresses of its stage's people, of leads that
+// escalation added, and of stand-ins.
 func (t cardsTx) places(r approvers.Request) []string {
 	out := t.addresses(r)
 	for _, i := range r.Invited {
@@ -222,7 +222,7 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// unseen reports whether a request waits in the queue at all its addresses, so that nobody can see its card.
+// unseen reports whether a request is in the queue at all its addresses, so nobody can see its card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return false, nil

@@ -68,8 +68,8 @@ func (h *harness) shownOnCards(rs []approvers.Request) string {
 	return fmt.Sprint(out)
 }
 
-// Requests above the cap wait in the queue without a card. When an open card ends, for any reason, the next request in
-// the queue gets its card, and its approval asks for a typed value.
+// Requests above the cap wait in the queue without a card. When an open card ends for any reason, the next request in
+// the queue gets its card. Its approval needs a typed value.
 func TestLine(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -100,7 +100,7 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// People are told once that there is a queue, and this notice is kept up to date. The notice is removed when the queue
+// People are told about the queue once, and the bot keeps this notice up to date. The notice is removed when the queue
 // is empty. The next queue gets a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)
@@ -168,7 +168,7 @@ func TestLineOfBundles(t *testing.T) {
 	h.run(rs[2].Execution, "ok")
 }
 
-// A lead does not get too many cards either. Escalated requests wait in the lead's queue, and are shown one after the
+// A lead also does not get too many cards. Escalated requests wait in the lead's queue. They are shown one after the
 // other, as escalations.
 func TestLineOfEscalations(t *testing.T) {
 	h := newHarness(t)
@@ -235,8 +235,8 @@ func TestCapChanges(t *testing.T) {
 	}
 }
 
-// 200 requests in a burst: the number of open cards stays within the cap. The other requests get their cards one by
-// one, and each of them needs a typed value.
+// 200 requests in a burst: the number of open cards stays within the cap. The other requests get their cards one after
+// the other, and each needs a typed value.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -284,7 +284,7 @@ func TestBurst(t *testing.T) {
 }
 
 // TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step, every waiting
-// request must be shown or queued. An address with a queue must have the maximum number of open cards.
+// request must be shown or in the queue. An address with a queue must have the maximum number of open cards.
 func TestCardQueuesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir, n := quickDir(t), 0
@@ -325,8 +325,8 @@ func TestCardQueuesInAnyOrder(t *testing.T) {
 	})
 }
 
-// quickDir returns a directory in memory, if the machine has one, because these tests commit thousands of times and
-// don't test the disk.
+// quickDir returns a directory in memory, if the machine has such a directory. These tests commit thousands of times,
+// and don't test the disk.
 func quickDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "countersign")
 	if err != nil {
@@ -336,7 +336,7 @@ func quickDir(t testing.TB) string {
 	return dir
 }
 
-// notRunOrGone expires approved requests that did not start in time, as their timers do.
+// notRunOrGone expires approved requests that did not start in time. In the product, timers do this.
 func (c *chaos) notRunOrGone(r approvers.Request) {
 	if now := c.request(r.ID); now.State == approvers.Approved {
 		_, _, err := c.Runs.Claim(c.ctx(), now.Execution)
@@ -413,7 +413,7 @@ func (c *chaos) unbundle(t *rapid.T) {
 	}
 }
 
-// A stand-in does not get too many cards either, and gets a bundle as one card.
+// A stand-in also does not get too many cards, and gets a bundle as one card.
 func TestLineOfStandIns(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Caps.Approver = 2 })
 	h.away(lead, 48*time.Hour, deputy)
@@ -451,7 +451,7 @@ func TestLineOfStandIns(t *testing.T) {
 	}
 }
 
-// Nobody is reminded of a request before they have seen it.
+// Nobody gets a reminder of a request that they have not seen.
 func TestNoRemindersWhileQueued(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1

@@ -17,8 +17,8 @@ import (
 // channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
 // store.SettingChannelState holds a state for each channel in which the bot can no longer write, because the bot was
 // removed, or the channel was archived or deleted. All open messages there move to direct messages immediately. Later
-// messages are still tried in the channel first. Therefore later messages appear in the channel again as soon as the
-// bot is back, even if Slack does not report the bot's return.
+// messages are still tried in the channel first. So later messages appear in the channel again when the bot is back,
+// even if Slack does not report the bot's return.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
@@ -58,8 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can no longer write in a channel. named lists the names that the policy may use for
-// the channel.
+// ChannelLost records that the bot can no longer write in a channel. named lists the policy's possible names for the
+// channel.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -75,7 +75,7 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. named lists the names that the policy may use for the channel.
+// are removed and sent to each person by direct message. named lists the policy's possible names for the channel.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -152,8 +152,8 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 	return err
 }
 
-// channelRestored lets new cards go to a channel again. channelRestored also updates the messages that stayed there, so
-// that no button without effect remains.
+// channelRestored lets new cards go to a channel again. channelRestored also updates the messages that remained in the
+// channel, so no button without effect remains.
 func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -210,7 +210,7 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 }
 
 // LeaveChannel moves all open messages of a lost channel to other places. If the process stops between two
-// transactions, LeaveChannel starts again from the beginning. Items that were moved before are then no longer open in
+// transactions, LeaveChannel starts again from the beginning. If an item was moved before, it is then no longer open in
 // the channel.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
@@ -225,8 +225,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft bounds how many waiting items of each kind are moved.
 const mostLeft = 2000
 
-// leaveOtherChannels moves messages that are not about requests out of a lost channel. The moved messages are about
-// runs with an unknown outcome, the model's questions, and tools' questions.
+// leaveOtherChannels moves messages out of a lost channel, if they do not belong to requests. These messages are about
+// runs with an unknown outcome, questions of the model, and questions of tools.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
@@ -261,7 +261,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 	return nil
 }
 
-// leaveChannel moves the outbox messages of the items in refs, if they are in the channel and still needed.
+// leaveChannel moves the outbox messages of the given refs, if the messages are in the channel and are still needed.
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -302,7 +302,7 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// alias also marks a channel as lost under another of its names, so that the operator is notified only once.
+// alias also marks the channel as lost under another of its names. So the operator is told only once.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err
@@ -342,8 +342,8 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message unreachable, and shows it elsewhere if there is another place. If an answer or a
-// question has no other place, it is tried again later.
+// giveUp marks an outbox message as unreachable, and shows the message at another address if there is one. If there is
+// no other address for an answer or a question, the bot tries the same address again later.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {

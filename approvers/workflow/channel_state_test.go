@@ -18,7 +18,7 @@ func (h *harness) hearsLog() func() int {
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where lists the outbox messages of some refs that are wanted or shown, each by its kind and address.
+// where lists the wanted or shown outbox messages of the given refs, each with its kind and address.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -33,11 +33,11 @@ func (h *harness) where(refs ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// leads changes a policy so that the leads read their cards in a channel, like the support agents.
+// leads changes a policy: the leads then read their cards in a channel, as the support agents do.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
-// TestALostChannel checks that open messages of every kind move from the channel to each person immediately, and that
-// finished messages stay. The operator is told once. When the bot is back in the channel, new cards go there again, and
+// TestALostChannel checks that the open messages of each kind immediately move from the channel to each person.
+// Finished messages stay. The operator is told once. When the bot is back in the channel, new cards go there again, and
 // the old cards show the current state.
 func TestALostChannel(t *testing.T) {
 	h := newHarness(t)
@@ -118,8 +118,8 @@ func TestALostChannel(t *testing.T) {
 	h.run(discount.Execution, "ok")
 }
 
-// TestALostChannelIsFoundOut checks that a failed post reveals the loss, and that the other open messages then move
-// too. A successful post shows that the bot is back.
+// TestALostChannelIsFoundOut checks that a failed post reveals the lost channel, and that the other open messages then
+// move. A successful post shows that the bot is back.
 func TestALostChannelIsFoundOut(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -147,8 +147,8 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALostConversation checks that when a conversation's channel is lost, the open messages of its thread go to the
-// requesters directly. Later messages go to the requesters as well.
+// TestALostConversation checks a conversation whose channel is lost: the open messages of its thread go directly to the
+// requesters. Later messages also go to the requesters.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -170,7 +170,7 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
-// TestBackBeforeItWasVacated checks that nothing moves if the bot is back in a channel before its messages were moved.
+// TestBackBeforeItWasVacated checks that no message moves if the bot returns to a channel before the move.
 func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

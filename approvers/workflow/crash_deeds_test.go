@@ -124,8 +124,8 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people performs a person's next action on the messages that Slack shows. The function returns false if nobody has
-// anything to do.
+// people performs a person's next action on the messages that Slack shows. The function returns false if no person has
+// an action left.
 func (w *environment) people() bool {
 	if w.silent {
 		return false

@@ -46,7 +46,7 @@ type posted struct {
 	shown workflow.SentMessage
 }
 
-// delivery is a delivery that Slack repeats until it is acknowledged.
+// delivery is a delivery of Slack. Slack repeats it until it is acknowledged.
 type delivery struct {
 	id       string
 	received bool
@@ -85,7 +85,7 @@ func (w *environment) slack(a act) {
 	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
 }
 
-// life runs the bot until no work is left, with a new process after each crash.
+// life runs the bot until no work is left. After each crash, a new process starts.
 func (w *environment) life() {
 	w.t.Helper()
 	for range 1000 {
@@ -106,7 +106,7 @@ func (w *environment) life() {
 	w.t.Fatal("after 1000 processes there is still something to do")
 }
 
-// noteCuts records which runs the crash cut: they are executing, and the process that ran them is gone.
+// noteCuts records which runs the crash cut. A cut run is executing, but its process has ended.
 func (w *environment) noteCuts() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
@@ -157,7 +157,7 @@ func (w *environment) alive() (finished bool) {
 	return true
 }
 
-// step does the next thing that is due, if there is any.
+// step does the next due work, if any work is due.
 func (w *environment) step() bool {
 	for _, d := range w.deliveries {
 		if d.received {
@@ -207,13 +207,13 @@ func (w *environment) step() bool {
 	return w.people()
 }
 
-// stepOrder lists all kinds of timer: first those of work, then cards, then deadlines.
+// stepOrder lists all kinds of timer: first the kinds of work, then cards, then deadlines.
 var stepOrder = func() []store.TimerKind {
 	work := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)
 	return append(work, slices.DeleteFunc(slices.Clone(store.TimerKinds), func(k store.TimerKind) bool { return slices.Contains(work, k) })...)
 }()
 
-// makePreview asks a companion tool for a preview. The companion only reads, so it may be asked any number of times.
+// makePreview asks a companion tool for a preview. The companion only reads, so the bot may ask it any number of times.
 func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	p, ok, err := w.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil || !ok {
@@ -223,8 +223,8 @@ func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	return w.Runs.EndPreview(ctx, p, approvers.PreviewAnswer{Text: "it is fine"})
 }
 
-// wantPreviews checks that every request that waited for people got its preview or was decided before, and that no tool
-// was asked for a preview too often.
+// wantPreviews checks two facts: every waiting request got its preview or was decided before, and no tool was asked for
+// a preview too often.
 func (w *environment) wantPreviews() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {

@@ -32,8 +32,8 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// The crash points between transactions. At these points, something has happened outside that the store does not know
-// yet.
+// The crash points between transactions. At these points, an action outside of the store has happened that the store
+// does not know yet.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

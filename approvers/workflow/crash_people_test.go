@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// beside is an environment in which people do all actions on a request except those that let it run. People comment,
-// ask, answer, hand the request on, edit its arguments, and withdraw it.
+// beside is an environment in which people do all possible actions on a request, except for actions that let it run.
+// People comment, ask, answer, hand the request on, edit its arguments, and withdraw it.
 func beside(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`}
@@ -20,8 +20,8 @@ func beside(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// TestPeopleKilledAtEveryPoint checks that each action of people on a request takes effect exactly once, for every
-// point at which the process can be killed.
+// TestPeopleKilledAtEveryPoint kills the process at every point. Each action of people on a request must take effect
+// exactly once.
 func TestPeopleKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, beside, 25)

@@ -16,7 +16,7 @@ import (
 )
 
 // crashTransactions are the transactions of the workflow on the path of a call. A process can stop before and after the
-// commit of each of them.
+// commit of each transaction.
 var crashTransactions = []string{
 	"Recover", "Receive", "ReceiveMessage", "Begin", "Propose", "ResolveAvailability", "Expand", "Delivered", "Decide", "Claim", "Finish", "Report", "LeaveUnknown", "Answer",
 	"BeginPreview", "EndPreview",
@@ -31,7 +31,7 @@ var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
 }
 
-// crashPoints names every point. For each point, docs/crashes.md says what the next process does.
+// crashPoints names every point. For each point, docs/crashes.md describes the actions of the next process.
 func crashPoints() []string {
 	points := slices.Clone(crashMoments)
 	for _, transaction := range crashTransactions {
@@ -40,8 +40,8 @@ func crashPoints() []string {
 	return points
 }
 
-// newRunning returns an environment with two calls: one needs approval, and one does not. Both tools have the same
-// protection level. If muted is set, nobody reports on a run whose outcome is unknown.
+// newRunning returns an environment with two calls: only one of them needs approval. Both tools have the same
+// protection level. If muted is set, people report no run with an unknown outcome.
 func newRunning(t testing.TB, database string, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
 	w := newEnvironmentOn(t, database, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
@@ -54,9 +54,9 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 }
 
 // TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level. A
-// new process then continues with the file. An unprotected tool never runs twice. If the run of such a tool was
-// interrupted, the outcome is unknown, and people are asked. Any other tool is run again, under the same key. If no run
-// was interrupted, every call runs once.
+// new process then continues with the file. An unprotected tool never runs twice. If a run of such a tool was
+// interrupted, the outcome is unknown, and the bot asks people. The bot runs any other tool again, with the same key.
+// If no run was interrupted, every call runs once.
 //
 // After a run was interrupted, TestCrashPoints also stops the next process at each point.
 func TestCrashPoints(t *testing.T) {
@@ -216,9 +216,9 @@ func (s *crashSum) String() string {
 	return out.String()
 }
 
-// live runs one life: the bot runs until nothing is left to do, with a new process after each crash. At each point it
-// calls stop with the numbers of points and crashes so far. If stop returns true, the process stops at this point. live
-// returns the number of crashes.
+// live lets the bot run until no work is left. After each crash, a new process starts. At each point it calls stop with
+// the numbers of points and crashes up to then. If stop returns true, the process stops at this point. live returns the
+// number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
 	s.lives++
@@ -342,5 +342,5 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 	}
 }
 
-// mostTries is the number of interrupted runs after which people are asked. The number is the same for every tool.
+// After mostTries interrupted runs, the bot asks people. The number is the same for every tool.
 const mostTries = 5

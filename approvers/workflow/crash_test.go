@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// check checks the facts that must be true at the end, for every point at which the process was killed.
+// check checks the facts that must be true at the end, at whatever point the process was killed.
 func (w *environment) check() {
 	t := w.t
 	t.Helper()
@@ -51,8 +51,8 @@ func (w *environment) check() {
 				t.Errorf("%s with %d decisions", r.State, len(r.Decisions))
 			}
 		default:
-			// A process may stop between the claim and the call in every try of a run. In the end people are asked, and
-			// report that the call did not happen.
+			// In every try of a run, a process may stop between the claim and the call. Finally the bot asks people,
+			// and they report that the call did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {
 				t.Errorf("%s was called %d times and is %s after %d tries", c.Tool, n, e.State, e.Tries)
@@ -104,7 +104,7 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 	}
 }
 
-// TestKilledOverAndOver runs many processes one after the other, and kills each after a few points.
+// TestKilledOverAndOver runs many processes one after the other. It kills each process after a few points.
 func TestKilledOverAndOver(t *testing.T) {
 	t.Parallel()
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)

@@ -14,8 +14,8 @@ import (
 
 // silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
 // stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When the time of the stage is over,
-// the request escalates and everybody is told again. At the end, the request is rejected. The process is killed several
-// times meanwhile.
+// the request escalates, and all people are told again. At the end, the request is rejected. In this time, the process
+// is killed several times.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -58,7 +58,7 @@ func (w *environment) next() (next time.Time) {
 	return next
 }
 
-// account lists everything that happened because nobody decided: the records, and the messages to each person.
+// account lists all consequences of a missing decision: the records, and the messages to each person.
 func (w *environment) account() string {
 	w.t.Helper()
 	var out []string
@@ -86,8 +86,8 @@ func (w *environment) account() string {
 	return strings.Join(out, "\n")
 }
 
-// TestSilenceKilledAtEveryPoint checks a request that nobody decides. Each of its steps happens once, for every point
-// at which the process can be killed.
+// TestSilenceKilledAtEveryPoint checks a request that nobody decides. The process is killed at every point, and each of
+// its steps must happen once.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
@@ -101,7 +101,7 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 }
 
 // killedAndTheSame runs an environment several times. In each run, killedAndTheSame kills the process at every nth
-// point; each run begins at another point. All runs must have the same result, which is returned.
+// point; each run begins at another point. All runs must have the same result, and the function returns this result.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

@@ -16,29 +16,28 @@ import (
 	"countersign/store"
 )
 
-// An unreadable record fails closed: the request or the run that the record describes ends as if it had not been
-// allowed. All other work continues. The damaged record is set aside. It is replaced by a record with an end state and
-// the reason. The new record is rebuilt from the history and related records. Messages that show the record then show
-// this end.
+// An unreadable record fails closed: its request or run ends as if it had not been allowed. All other work continues.
+// The damaged record is set aside. A new record with an end state and the reason replaces it. The new record is rebuilt
+// from the history and related records. Messages that show the record then show this end state.
 
 // whyDamaged is the reason that people, the model and the history get.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged limits how many times damaged records are closed for one transaction, and mostTogether how many are closed
-// at once.
+// mostDamaged limits how many times one transaction closes damaged records. mostTogether limits how many records it
+// closes at the same time.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
 )
 
-// update runs fn in a transaction, then wakes workers and reports events to the counters. If fn reads a damaged record,
-// update closes that record first.
+// update runs fn in a transaction. Then it wakes workers and reports events to the counters. If fn reads a damaged
+// record, update closes that record first.
 func (w *core) update(ctx context.Context, what string, fn func(*tx) error) error {
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is like update, for a transaction that only records what has already happened. The function commits even if
-// this process can't use the policy in force.
+// record is like update, but for a transaction that only records an event that has already happened. The function
+// commits even if this process can't use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {
@@ -60,8 +59,9 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the subject of a damaged record. Damaged records that must be read for that are closed in the same
-// transaction, because two of them may name each other. If closeDamaged returns true, the failed work can be tried again.
+// closeDamaged closes the subject of a damaged record. The same transaction closes other damaged records that it must
+// read, because two damaged records may refer to each other. If closeDamaged returns true, the failed work can be tried
+// again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 	if x.ID == "" {
 		return false
@@ -85,8 +85,8 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 // closingOrder lists the kinds of records that are rebuilt. Each kind is rebuilt from the kinds before it.
 var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
 
-// closeAll closes the subjects of damaged records. First it sets all of them aside, then it rebuilds them, and then it
-// ends what the rebuilt records describe.
+// closeAll closes the subjects of damaged records. First it sets all damaged records aside, then it rebuilds them, and
+// then it ends the requests and runs of the rebuilt records.
 func (t damageTx) closeAll(all []store.Damage) error {
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Damage) int {
 		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
@@ -147,8 +147,8 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 	return s.SetAside(bucket, id)
 }
 
-// rebuild replaces a record that was set aside. end, which may be nil, ends what the record describes; it is called
-// when all damaged records are rebuilt.
+// rebuild replaces a record that was set aside. end may be nil. It ends the record's request, run or turn, and is
+// called when all damaged records are rebuilt.
 func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
@@ -171,7 +171,7 @@ func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err er
 	return nil, nil // without a record, a grant does not apply, a Slack message is not the bot's, and an absence is over
 }
 
-// replaceMessage replaces a damaged message with an empty message, which is left out of prompts.
+// replaceMessage replaces a damaged message with an empty message. Prompts do not contain empty messages.
 func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	if x.ID == "" || x.Seq == 0 {
 		return false, nil
@@ -230,7 +230,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	}, t.PutRequest(r)
 }
 
-// voidRequest voids an open request, and thereby ends its call.
+// voidRequest voids an open request, and so ends the request's call.
 func (t damageTx) voidRequest(r approvers.Request) error {
 	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 		return err
@@ -243,7 +243,7 @@ func (t damageTx) voidRequest(r approvers.Request) error {
 	return t.apply(closed, events)
 }
 
-// callOf finds a request's call by the id in the request's history or, if there is none, among the calls of the
+// callOf finds a request's call by the id in the request's history. Without this id, callOf searches the calls of the
 // conversation.
 func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	if id != "" {
@@ -314,8 +314,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// rebuildRun replaces a damaged execution with an ended one. If the history records the start of a run but not its end,
-// the outcome is unknown and people are asked.
+// rebuildRun replaces a damaged execution with an ended one. If the history has the start of a run but not its end, the
+// outcome is unknown, and the bot asks people.
 func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
@@ -359,7 +359,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	}, t.PutExecution(e)
 }
 
-// recorded returns an execution with the state that its history records.
+// recorded returns an execution with the state from its history.
 func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord) approvers.Execution {
 	for _, a := range chain {
 		if a.Facts["execution"] != e.ID {
@@ -404,7 +404,7 @@ func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	return t.runs.changedStep(e)
 }
 
-// requestOf returns the request of a call. It returns nil if there is none, or if nothing is known about it.
+// requestOf returns the request of a call. It returns nil if there is no such record, or if its content is unknown.
 func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	if c.Request == "" {
 		return nil, nil
@@ -428,8 +428,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 	return store.Call{}, false, nil
 }
 
-// rebuildCall replaces a damaged call with one that has a result. That also closes the call's request and, if the run
-// has not begun, the execution.
+// rebuildCall replaces a damaged call with a call that has a result. It also closes the call's request. If the run has
+// not begun, it closes the execution, too.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -474,7 +474,8 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	}, t.PutCall(call)
 }
 
-// closeCall closes a call that has no result. It leaves a run that has begun, which ends by itself.
+// closeCall closes a call that has no result. If the run has begun, it does not change the run, because the run ends by
+// itself.
 func (t damageTx) closeCall(c store.Call) error {
 	if c.Outcome != "" {
 		return nil
@@ -501,7 +502,7 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
-// rebuildTurn replaces a damaged turn with a stopped one, and closes its open calls.
+// rebuildTurn replaces a damaged turn with a stopped turn, and closes the turn's open calls.
 func (t damageTx) rebuildTurn(id, of string) (func() error, error) {
 	conv, err := t.Conversation(of)
 	if err != nil {
@@ -549,7 +550,8 @@ func (t damageTx) stopTurn(id string) error {
 	return t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// rebuildConversation replaces a damaged conversation with one that is rebuilt from its address and its current turn.
+// rebuildConversation replaces a damaged conversation with a new one, which it rebuilds from the address and the
+// current turn.
 func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
@@ -580,8 +582,8 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	return nil, t.PutConversation(conv)
 }
 
-// rebuildCallersConversation replaces the damaged conversation of a caller's request with one that is rebuilt from the
-// run, the request and the history. If the conversation has neither, its key stands for nothing any more.
+// rebuildCallersConversation replaces the damaged conversation of a caller's request with a new one, which it rebuilds
+// from the run, the request and the history. If the conversation has neither, its key no longer identifies a request.
 func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 // damageEnv sets how many bytes are flipped and how many pages are torn, as "FLIPS PAGES [SEED]".
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
-// wreckage is a store with requests in every state, and the expected end of each when people continue.
+// wreckage is a store with requests in every state. It has the expected end of each request if people continue.
 type wreckage struct {
 	file     []byte
 	requests []wreckedRequest
@@ -43,7 +43,7 @@ type wreckedRequest struct {
 	needs            int                  // how many more approvals the request needs
 }
 
-// wreckable creates the store in a synctest bubble, whose clock starts at the same time as that of each trial.
+// wreckable creates the store in a synctest bubble. The bubble's clock starts at the same time as in each trial.
 func wreckable(t *testing.T) (w wreckage) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -141,7 +141,7 @@ type trial struct {
 	claims   int
 }
 
-// mostClaims is far above the number of runs, including everything that is tried again.
+// mostClaims is far above the number of runs, including all repeated runs.
 const mostClaims = 2000
 
 // errorLog keeps log lines at the level error.
@@ -163,7 +163,7 @@ func (h errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// try lets the bot continue with a store, and people finish what they had begun.
+// try lets the bot continue with a store, and people finish the actions that they had begun.
 func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	t.Helper()
 	dir := quickDir(t)
@@ -336,8 +336,9 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 }
 
 // A store with requests in every state is damaged in one place, and the bot continues with it. The bot must not panic,
-// and must report every difference. The bot must run no tool without permission, and no call twice. All undamaged work
-// must end as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is the seed.
+// and must report every difference. The bot must run no tool without permission, and no call twice. Undamaged work must
+// end in the same way as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is
+// the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)

@@ -50,7 +50,7 @@ func TestEscalationAndExpiry(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
-// TestTheLeadIsGoneWhenTheEscalationIsDue checks that nobody is notified, and that the card no longer announces the
+// TestTheLeadIsGoneWhenTheEscalationIsDue checks that the bot tells nobody, and that the card no longer announces the
 // escalation.
 func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
 	h := newHarness(t)
@@ -133,8 +133,8 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestAnUnhandledMessageDelaysNoExpiry checks that a delivery that decides nothing does not delay the expiry of a
-// request. An example is a message that can't be read while Slack is down.
+// TestAnUnhandledMessageDelaysNoExpiry checks that only a delivery with a decision can delay the expiry of a request.
+// For example, Slack is down, so a message can't be read.
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -146,7 +146,7 @@ func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h.ok(h.Intake.Done(h.ctx(), "Ev-9", ""))
 }
 
-// TestAnEditMovesTheDeadline checks that the timer of the old deadline changes nothing and is set to the new deadline.
+// TestAnEditMovesTheDeadline checks that the old deadline's timer changes nothing, and is set to the new deadline.
 func TestAnEditMovesTheDeadline(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -330,7 +330,7 @@ func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 }
 
 // TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash. The tools run
-// under the same key, and only a limited number of times.
+// with the same key, and only a limited number of times.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {
 		h := newHarness(t)
@@ -356,15 +356,15 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 		if e := h.execution(c.Execution); e.State != approvers.ExecutionUnknown {
 			t.Errorf("%s after the last try", e.State)
 		}
-		// The call needed no approval, so only the requester can report its outcome.
+		// The call needed no approval, so only the requester can report the outcome.
 		wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: lead}, workflow.Happened), approvers.DeniedNotRequester)
 		h.ok(h.Runs.Report(h.ctx(), workflow.Click{Execution: c.Execution, Who: alice}, workflow.DidNot))
 		h.wantOutcome(c.ID, approvers.OutcomeError)
 	}
 }
 
-// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This rule also holds
-// if the process had the share before and gave up the run's handler. Runs in other shares do not change.
+// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This also applies if
+// the process had the share before, and then gave up the run's handler. Runs in other shares do not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// An expiry that waits for an earlier click is tried again after clickGrace. This delay doubles up to maxGrace.
+// If an expiry waits for an earlier click, it is tried again after clickGrace. This delay doubles up to maxGrace.
 // Otherwise a click that can't be handled would keep the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
@@ -43,9 +43,9 @@ func (t *tx) expire(timer store.Timer, r approvers.Request) error {
 	return t.apply(after, events)
 }
 
-// handledFirst postpones an expiry while a click or a form received before the deadline is unhandled. handledFirst
-// reports whether it has postponed the expiry. handledFirst ignores other deliveries from Slack, because they decide
-// nothing.
+// A click or a form may have arrived before the deadline. Until it is handled, handledFirst postpones the expiry.
+// handledFirst reports whether it has postponed the expiry. handledFirst ignores other deliveries from Slack, because
+// they decide nothing.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {
@@ -86,7 +86,7 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 }
 
 // notYet returns the time at which a timer that is not due yet is checked again. This is the timer's new time. If that
-// time has passed, it is the time after maxGrace; the request will expire before that.
+// time has passed, notYet returns the time after maxGrace. The request expires before this time.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -122,8 +122,8 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// tellTurns notifies people who already had the card before they could decide, and can decide now. These people need a
-// new message, because Slack does not notify anybody when the card is edited.
+// Some people have had the card since before their stage, and can decide only now. tellTurns notifies these people.
+// They need a new message, because Slack does not notify people when a card is edited.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -150,12 +150,12 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	return nil
 }
 
-// decidedThemselves reports whether a person's own decision started the stage, so that they know of it.
+// decidedThemselves reports whether a person's own decision started the stage. Such a person knows about the new stage.
 func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address got the card before a given time, and no notice after that time.
+// stale reports whether an address got the card before a given time, and no notice after it.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

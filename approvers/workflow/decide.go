@@ -25,7 +25,7 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// currentRequest is a request as stored, and the same request updated to the current tools and policy.
+// currentRequest is a request as stored, together with the same request under the current tools and policy.
 type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
@@ -125,7 +125,7 @@ func (t requestsTx) action(c Click) approvers.Action {
 	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
 
-// auditDecided records a decision, with the version that the person was shown.
+// auditDecided records a decision, with the version that the person saw.
 func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	d := r.Decisions[len(r.Decisions)-1]
 	body := map[string]any{}
@@ -148,8 +148,8 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. The click's own data grants no authority: Who is looked
-// up in Slack after the click, and Digest and Rendering come from the stored rendering that was clicked.
+// Click is one person's action on something that Slack shows. The click's own data grants no authority. Who comes from
+// Slack, after the click. Digest and Rendering come from the stored rendering that was clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, closed in the same transaction
 	At          time.Time // when the click was received
@@ -173,8 +173,8 @@ type Click struct {
 	MessageTS   string
 }
 
-// click runs the transaction of one click, and closes its delivery. A denial is recorded and committed like any result,
-// and then returned as an error.
+// click runs the transaction of one click, and closes its delivery. A denial is recorded and committed like any other
+// result. The function then returns it as an error.
 func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
 	var denied *approvers.Denied
 	err := w.update(ctx, what, func(t *tx) error {
@@ -193,7 +193,7 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 }
 
 // requestAction is one person's action on a request. requestAction returns the new request with the events of the
-// transition, or why it was denied.
+// transition, or the reason why it was denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
 // onRequest runs one person's action on a request in its current form. If the action is denied, onRequest records the
@@ -244,10 +244,10 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
 }
 
-// Refuse records a click that is not on one of the bot's current buttons: the message is a copy or an old version, or
-// the button's value is forged. named are the ids in the click or on the message. For each request among these ids,
-// Refuse adds a record to the request's chain. It changes no request. redraw is an outbox message to render again, so
-// that the next click is on a recorded version. If redraw is empty, no message is rendered.
+// Refuse records a click that is not on a current button of the bot: the message is a copy or an old version, or the
+// button's value is forged. named are the ids in the click or on the message. For each request among these ids, Refuse
+// adds a record to the request's chain. It changes no request. redraw is an outbox message to render again, so the next
+// click is on a recorded version. If redraw is empty, no message is rendered.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -281,7 +281,7 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 }
 
 // drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, drawAgain
-// does nothing. Every version is kept, so the number of versions that one person can cause in this way is limited.
+// does nothing. The store keeps every version, so one person can cause only a limited number of versions.
 func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
@@ -344,8 +344,8 @@ func (t requestsTx) replaceExecution(r approvers.Request) error {
 	return t.PutCall(call)
 }
 
-// decisionTime returns how long the people of a stage could see a request before somebody decided it. The time before
-// the stage began does not count.
+// decisionTime returns the time for which the people of a stage could see a request before the decision. The time
+// before the stage began does not count.
 func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if shown.IsZero() {
 		return 0
@@ -357,8 +357,8 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 }
 
 // since sets Since for each request that an outbox message shows. Since is the time when the message first showed the
-// request with this digest. If the previous version showed the same digest, since copies the time from that version.
-// Otherwise Since is the current time.
+// request with this digest. If the previous version showed the same digest, since copies that version's time. Otherwise
+// Since is the current time.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -414,9 +414,9 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 // maxWritten limits an answer that is written in the thread, in characters. The form has the same limit.
 const maxWritten = 500
 
-// answerByWriting treats a requester's message as the answer to an approver's question about one of the turn's waiting
-// calls. answerByWriting chooses the latest unanswered question that the requester was shown before writing.
-// answerByWriting returns the approver who asked, or nothing if there is no such question.
+// answerByWriting may treat a requester's message as an answer. The message answers an approver's question about a
+// waiting call of the turn. It chooses the latest unanswered question that the requester saw before writing.
+// It returns the approver who asked the question. If there is no such question, it returns nothing.
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil
@@ -467,9 +467,9 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	return asked.Remarks[question].By, nil
 }
 
-// shownBefore reports whether Slack shows a question to the author of a message, in the turn's conversation or by
-// direct message, and already did when the message was written. kind and step identify the question. Slack's timestamps
-// are compared, because the message may arrive late.
+// shownBefore reports whether Slack shows a question to the author of a message, and already showed it when the message
+// was written. The question is in the turn's conversation, or in a direct message. kind and step identify the question.
+// Slack's timestamps are compared, because the message may arrive late.
 func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
@@ -497,9 +497,9 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 	})
 }
 
-// Reveal records that a person was shown the masked values of a request, in a form that only they see. secrets are the
-// paths of the masked values. body is the form without the values, for the record. A person who may decide the request
-// in its current form can approve it from then on.
+// Reveal records that a person saw the masked values of a request, in a form that only this person sees. secrets are
+// the paths of the masked values. body is the form without the values, for the record. A person who may decide the
+// current request can then approve it.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -519,7 +519,7 @@ func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body [
 	})
 }
 
-// auditRevealed records that a person was shown masked values, once for each person and each set of arguments.
+// auditRevealed records that a person saw masked values, once for each person and each set of arguments.
 func (t recordsTx) auditRevealed(c Click, body []byte) error {
 	records, err := t.Audit(c.Request)
 	if err != nil {
@@ -534,8 +534,8 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 	return t.audit(c.Request, approvers.AuditShown, c.Who.ID, facts, body)
 }
 
-// BreakGlass lets the operator at the command line approve a call for all remaining stages, if the policy in force
-// allows it. Everybody who was passed over is notified, and so are their leads.
+// BreakGlass lets the operator at the command line approve a call for all remaining stages. The policy in force must
+// allow this. The bot tells all people whose decision was skipped, and their leads.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))

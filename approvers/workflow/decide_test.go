@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestManyClaimOneRuns checks that one approval leads to only one run, even if many executors claim it simultaneously.
+// TestManyClaimOneRuns checks that one approval leads to only one run, even if many executors claim it at the same
+// moment.
 func TestManyClaimOneRuns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -111,8 +112,8 @@ func TestDenialsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestAuthorsOfHighRiskCallsAreBarred checks that for calls of high risk or above everybody whose messages the model
-// was given counts as a requester.
+// TestAuthorsOfHighRiskCallsAreBarred checks calls of high risk or above. All authors of messages that the model got
+// count as requesters.
 func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
 	more := func(p *approvers.Policy) {
 		p.Approvers[0].Members = users("U0001", "U0200")

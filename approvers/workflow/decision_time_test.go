@@ -37,8 +37,7 @@ func (h *harness) shows(request string) {
 	}
 }
 
-// took returns the time that the last decision took, twice: as stored in the request, and in milliseconds from the
-// audit.
+// took returns the time of the last decision from two places: from the request, and from the audit in milliseconds.
 func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
@@ -102,8 +101,8 @@ func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestDecisionTimeAtALaterStage checks that the time before the stage began does not count, even if an address already
-// showed the card then.
+// TestDecisionTimeAtALaterStage checks that the time before the stage does not count, even if an address already had
+// the card.
 func TestDecisionTimeAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -124,8 +123,8 @@ func TestDecisionTimeAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestUnknownDecisionTime checks two cases. If the time at which the card was shown is unknown, the decision has no
-// time. If the click was received before the card's delivery was recorded, the time is a millisecond.
+// TestUnknownDecisionTime checks two cases. If nobody knows when the card was first shown, the decision has no time. If
+// the click arrived before the card's delivery was recorded, the time is a millisecond.
 func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
@@ -141,8 +140,8 @@ func TestUnknownDecisionTime(t *testing.T) {
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
 
-// TestDecisionTimeInABundle checks that each call of a bundle has its own time. In a decision about all calls, the time
-// of each call is how long that call was shown.
+// TestDecisionTimeInABundle checks that each call of a bundle has its own time. If one click decides all calls, each
+// call's time is how long this call was shown.
 func TestDecisionTimeInABundle(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)

@@ -13,13 +13,13 @@ import (
 	"countersign/store"
 )
 
-// SentMessage is one version of an outbox message as it was sent to Slack.
+// SentMessage is one version of an outbox message in the form that was sent to Slack.
 type SentMessage struct {
 	Body  []byte        // text and blocks as JSON
 	Shows []store.Shown // the requests that it shows; Since is set when the delivery is recorded
 }
 
-// Delivered records that Slack shows an outbox message. s is the message as it was read, with Channel and TS set. Every
+// Delivered records that Slack shows an outbox message. s is the message that was read, with Channel and TS set. Every
 // posted version is kept.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := view.HashOf(p.Body)
@@ -95,6 +95,20 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 	})
 }
 
+// Flow returns the flow to which the delivery of an outbox message belongs: see view.Flow. If the message can't be read,
+// its handler finds the cause.
+func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
+	s, err := r.OutboxMessage(timer.Ref)
+	flow := ""
+	if err == nil {
+		flow, err = view.Flow(r, s)
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
+		return "", nil
+	}
+	return flow, err
+}
+
 // goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
 func (t outboxTx) goneBefore(channel, ts string) error {
 	gone, err := t.turns.deleted(channel, ts)
@@ -110,8 +124,8 @@ func Same(s store.OutboxMessage, body []byte) bool {
 	return s.Hash != "" && s.Hash == view.HashOf(body)
 }
 
-// Unchanged records that an outbox message needs no edit, because it would look the same. s is the message as it was
-// read.
+// Unchanged records that an outbox message needs no edit, because its new rendering is the same. s is the message as it
+// was read.
 func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -126,7 +140,8 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// linkCard refreshes the messages with a pending request's step and notices, so that they link to the request's card.
+// linkCard refreshes the messages with a pending request's step and notices. These messages then link to the request's
+// card.
 func (t cardsTx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
@@ -154,8 +169,8 @@ func (t cardsTx) linkCard(request string) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// Expand replaces an outbox message to a role or a group by one message to each member who is not away or, if all are
-// away, to each member. If there are no members, the message is marked unreachable.
+// Expand replaces an outbox message to a role or a group with one message for each member who is present. If all
+// members are away, each member gets the message. If there are no members, the message is marked unreachable.
 func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, message, "nobody there can be written to", "")
@@ -207,7 +222,7 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 }
 
 // Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If the message
-// has changed since then, it is posted again.
+// has changed since then, the bot posts it again.
 func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -233,8 +248,9 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 }
 
 // Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other
-// addresses if there are any, and notifies the operator. The parameter lost is the channel if the bot can't write in it
-// any more, and otherwise empty. The operator is notified of a lost channel only once, until the bot is back in it.
+// addresses, if the message has other addresses. It also notifies the operator. If the bot can't write in a channel any
+// more, lost is this channel. Otherwise lost is empty. The bot tells the operator about a lost channel once, until the
+// bot is a member again.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -264,9 +280,9 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 	})
 }
 
-// Slack may refuse to delete a message that must go: for example a card that was posted again because Slack refused to
-// edit the card, or a card that must not stay in its channel. The buttons of such a message have no effect. The outbox
-// message lists it in Leftovers, and the deletion is tried again.
+// Slack may refuse to delete a message that must go. For example, the bot posted a card again because Slack refused to
+// edit the old card. The buttons of such a message have no effect. The outbox message lists such a message in
+// Leftovers, and the bot tries the deletion again.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
@@ -274,7 +290,7 @@ const (
 	maxLeftovers  = 100 // leftovers of one outbox message
 )
 
-// LeftOver records that Slack refused to delete a Slack message that showed an outbox message.
+// LeftOver records that Slack refused to delete a Slack message of an outbox message.
 func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause string) error {
 	return w.update(ctx, "left over", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -301,7 +317,7 @@ type TriedDeletion struct {
 	Refused string // Slack's reason; empty: the message is gone
 }
 
-// TriedLeftovers records the outcomes of deletions. After Slack has refused a deletion for days, it is given up.
+// TriedLeftovers records the outcomes of deletions. If Slack refuses a deletion for days, the bot gives up.
 func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []TriedDeletion) error {
 	return w.update(ctx, "tried leftovers", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -343,7 +359,7 @@ func (t outboxTx) noteLeft(s store.OutboxMessage, l store.Leftover) {
 		"request", s.Request, "channel", l.Channel, "ts", l.TS, "since", l.Since, "cause", l.Cause)
 }
 
-// putLeftovers stores an outbox message, and sets the timer for the leftover that is due first.
+// putLeftovers stores an outbox message. It sets the timer for the leftover that is due first.
 func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
@@ -355,11 +371,10 @@ func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerLeftover, Ref: s.ID, Due: first.Next})
 }
 
-// Before this process posts an outbox message, it must know whether another process may have posted the message without
-// recording that. The process first searches for such a message in Slack. The search costs calls, and Slack limits
-// these calls. So when this process gets shares, it lists the messages of these shares that wait for delivery. Only the
-// listed messages may have been posted by the earlier owner, because a message does not wait if Slack shows its current
-// version.
+// Another process may have posted an outbox message without recording this. The bot must know this before it posts the
+// message. The process first searches for such a message in Slack. The search costs calls, and Slack limits these
+// calls. So when this process gets shares, it lists the waiting messages of these shares. Only these messages may have
+// been posted by the earlier owner, because a message does not wait if Slack shows its current version.
 
 // inherited has, for each share of this process, the outbox messages that waited when the process got the share.
 type inherited struct {
@@ -376,8 +391,8 @@ type inheritance struct {
 // mostInherited limits how many messages of a rank are listed.
 const mostInherited = 10_000
 
-// inherit lists the outbox messages that wait in the shares that this process has got. If there are too many messages,
-// or the messages can't be read, the clocks decide: see Made.
+// inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many
+// messages, or they can't be read, the bot compares clocks: see Made.
 func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
 	var lists map[int]inheritance
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -422,8 +437,8 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got its share. The function knows this only if the list was
-// made after the process got the share for the last time.
+// has reports whether a message waited when this process got its share. The function knows this only if the list is
+// newer than the process's last takeover of the share.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -431,9 +446,9 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made reports whether it is certain that no other process has posted an outbox message without recording the post. If
-// this is not certain, another process could have posted the message until the time since, by the clock of this
-// process. If since is zero, this was possible until this process started.
+// Made reports whether no other process can have posted an outbox message without recording the post. Otherwise, since
+// is the last time at which another process could have posted the message, by the clock of this process. If since is
+// zero, another process could have posted it until the start of this process.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since

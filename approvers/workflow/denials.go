@@ -7,14 +7,14 @@ import (
 	"countersign/approvers"
 )
 
-// People can click on a decided card any number of times, but their clicks must not fill the store. Therefore the
-// history records the first denials of a kind one by one. After that, the history records only the denials whose number
-// is a power of ten.
+// People can click on a decided card any number of times, but their clicks must not fill the store. So the history has
+// a record for each of the first denials of a kind. After that, the history records only the denials whose number is a
+// power of ten.
 
-// denialsKept is how many denials of one person, for one reason and in one chain, have a record each.
+// denialsKept is the number of denials with a record of their own, for each person, reason and chain.
 const denialsKept = 5
 
-// factTimes names the fact with the number of attempts so far, in a record that covers several denials.
+// factTimes is the name of the fact with the number of attempts, in a record that covers several denials.
 const factTimes = "times"
 
 // denial is a kind of denied attempt.
@@ -51,7 +51,8 @@ func (d *denials) came(all map[denial]int) {
 	}
 }
 
-// countDenial returns the number of this attempt within its kind, and whether it gets a record.
+// countDenial returns the number of this attempt among attempts of its kind. It also returns whether the attempt gets a
+// record.
 func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {

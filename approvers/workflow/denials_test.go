@@ -20,9 +20,9 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 	return times
 }
 
-// TestClicksWithoutEnd checks that a person who keeps clicking on a decided request is told each time, but does not
-// fill the store. The first clicks get a record each; later, only each power of ten gets a record. Each person has a
-// count of their own, which continues in a new process.
+// TestClicksWithoutEnd lets a person click on a decided request again and again. The person gets an answer each time,
+// but the clicks don't fill the store. Each of the first clicks gets a record. Later, only each power of ten gets a
+// record. Each person has a count of their own, which continues in a new process.
 func TestClicksWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -91,8 +91,8 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAwayWithoutEnd checks that a person can set an absence only a limited number of times a day, but can always end
-// it.
+// TestAwayWithoutEnd checks that a person can set an absence only a limited number of times a day. A person can always
+// end an absence.
 func TestAwayWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	away := func() error {

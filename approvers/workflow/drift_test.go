@@ -22,8 +22,8 @@ func (h *harness) drift(name string) {
 
 const lookAtRefund = "issue_refund can't be called now, because its definition changed since it was pinned: the operator has to look at it"
 
-// When a tool drifts, its requests are voided immediately, in every state that could still lead to a run. The reason is
-// given everywhere: on the card, to the model, in the history, and to people who click on the old button.
+// When a tool drifts, its requests are voided immediately, in every state from which the call could still run. The
+// card, the model, the history, and people who click on the old button get the reason.
 func TestDriftVoidsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	waits, other := h.ask(`issue_refund {"amount":10}`), h.requestIn(h.sayIn("200.1", alice, "please").Turn, `apply_discount {}`)
@@ -63,7 +63,7 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	}
 }
 
-// A changed tool causes a check of all waiting requests. A click or a run that comes before this check detects the
+// A changed tool causes a check of all waiting requests. If a click or a run comes before this check, it detects the
 // change itself.
 func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
@@ -84,7 +84,7 @@ func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	}
 }
 
-// A call of a blocked tool is refused before anybody is asked, with the reason.
+// If a tool is blocked, its calls are refused with the reason, and nobody is asked.
 func TestDriftRefusesNewCalls(t *testing.T) {
 	h := newHarness(t)
 	h.drift("issue_refund")
@@ -95,7 +95,7 @@ func TestDriftRefusesNewCalls(t *testing.T) {
 	h.wantKinds(c.ID, "proposed returned")
 }
 
-// After an unknown outcome, a call can be asked for again only if the tool's definition is the same.
+// After an unknown outcome, people can ask for the call again only if the tool's definition is the same.
 func TestDriftAndAskingAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":10}`, lead)
@@ -122,8 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// If a server is only unavailable, nothing changes. The server's tools are known by their pins, and requests keep
-// waiting, even across a restart.
+// If a server is only unavailable, nothing changes. The bot knows the server's tools by their pins. Requests keep
+// waiting, also across a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -146,8 +146,8 @@ func TestDriftWhileDown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// An idempotent tool is run again under the same key only if its definition is the same. It is unknown whether the
-// changed tool acts once for each key.
+// An idempotent tool runs again under the same key only if its definition is the same. Nobody knows whether the changed
+// tool acts once for each key.
 func TestDriftDuringARunThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
@@ -179,12 +179,12 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 	}
 }
 
-// unknownInstead returns a policy that treats a tool like an unknown one, because its definition is not the pinned one.
+// unknownInstead returns a policy that treats a tool like an unknown tool, because its definition differs from the pin.
 func unknownInstead(hash, tool string) *approvers.Policy {
 	return policy(hash).With(approvers.Overlay{Distrusted: map[string]string{tool: driftedWhy}})
 }
 
-// If the policy says so, a tool that drifted can be called with its new definition. The approvers of the highest risk
+// If the policy allows this, people can call a drifted tool with its new definition. The approvers of the highest risk
 // must approve the call. Earlier requests are voided nevertheless.
 func TestDriftedCountsAsUnknown(t *testing.T) {
 	h := newHarness(t)
@@ -204,8 +204,8 @@ func TestDriftedCountsAsUnknown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// A tool whose pin is removed keeps its definition but counts as unpinned: waiting requests need the approvers of the
-// highest risk.
+// If a tool's pin is removed, the tool keeps its definition but counts as unpinned. Waiting requests then need
+// approvers of the highest risk.
 func TestUnpinnedWhileItWaits(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -223,8 +223,7 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// All waiting requests are voided, each exactly once. This rule holds for many requests, and for every point at which
-// the process can be killed.
+// All waiting requests are voided, each exactly once. The test has many requests, and kills the process at every point.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25
@@ -263,8 +262,8 @@ func TestDriftSurvivesKills(t *testing.T) {
 	}
 }
 
-// Sixteen people approve at the moment when the tool drifts. The call runs once with the old definition, or it is
-// voided. The call never runs after the drift was detected, and everybody is told the outcome.
+// Sixteen people approve at the moment when the tool drifts. The call either runs once with the old definition, or is
+// voided. After the drift is detected, the call never runs, and all people are told the outcome.
 func TestDriftAgainstSixteenApprovals(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("races", racing))

@@ -47,8 +47,8 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that due work whose outcome people see is done after the clock was
-// set back. If such work was postponed until the morning, it is tried once and then postponed again.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that due work with a visible outcome is done after the clock was set
+// back. If such work was postponed until the morning, it is tried once and then postponed again.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -104,7 +104,7 @@ func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasPutOffBeforeTheClockWasSetBack checks that postponed work is tried again once immediately, and then waits
+// TestWhatWasPutOffBeforeTheClockWasSetBack checks that postponed work is immediately tried once more, and then waits
 // for its time by the new clock.
 func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
@@ -146,7 +146,7 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 }
 
 // TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs immediately. During the run, no change
-// of the clock starts it again.
+// of the clock starts the run again.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

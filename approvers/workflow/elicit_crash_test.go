@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// dying is a store whose process dies at one of its commits, before it or just after it. From then on every call of
-// that process fails.
+// dying is a store whose process dies at one of its commits. It dies before the commit or just after it. From then on
+// every call of that process fails.
 type dying struct {
 	store.Store
 	mu     sync.Mutex
@@ -99,8 +99,7 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 }
 
 // TestQuestionKilledAtEveryPoint kills the process before and after each commit on the path of a question. A new
-// process then continues. No question may end twice, no question may stay open, and the run must get the recorded
-// answer.
+// process then continues. No question may end twice or stay open, and the run must get the recorded answer.
 func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	points, killed := 0, true
 	for n := 1; killed; n++ {
@@ -166,8 +165,8 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen concurrent clicks answer or decline one question, some of them by a person who was not asked. The question
-// ends only once.
+// Sixteen clicks answer or decline one question at the same moment. Some of these clicks are by a person who was not
+// asked. The question ends only once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {

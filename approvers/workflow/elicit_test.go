@@ -117,7 +117,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// When the run ends for any reason, or the question's time is over, the question ends exactly once, and the run is
+// When the run ends for any reason, or the question's time is over, the question ends exactly once. Then the run is
 // woken.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -198,8 +198,8 @@ func TestElicitationsAreBounded(t *testing.T) {
 	}
 }
 
-// After a crash, the question of the dead process is cancelled when the run is taken over, or when somebody answers the
-// question before that. The person who answers is told that the question has ended.
+// After a crash, the question of the dead process is cancelled when another process takes over the run. An earlier
+// answer also cancels it. The person who answers gets the message that the question has ended.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

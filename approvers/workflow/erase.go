@@ -22,9 +22,9 @@ type Erased struct {
 }
 
 // Erase erases the texts of people and the model about a call: the texts of its chain's records, the posted versions of
-// its cards, and the texts in the request, its executions and the call. The records that say who decided, when, and
-// about which digest stay. The messages of the conversation stay too. chain is the chain of a request or, if nobody was
-// asked, of an execution or a call. Other requests that were shown on the same cards must be over, too.
+// its cards, and the texts in the request, its executions and the call. The records of who decided, when, and about
+// which digest remain. The messages of the conversation stay too. chain is the chain of a request. If nobody was asked,
+// chain is the chain of an execution or a call. Other requests on the same cards must also have ended.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -38,7 +38,7 @@ func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonI
 	return done, err
 }
 
-// erasing holds those records of a call that still exist.
+// erasing holds the remaining records of a call.
 type erasing struct {
 	*tx
 	chain, reason string
@@ -87,7 +87,7 @@ func (e *erasing) find() error {
 	return e.over()
 }
 
-// over checks that neither the call nor its request or executions are under way.
+// over checks that the call, its request and its executions have ended.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
@@ -122,7 +122,7 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// homes erases the versions of all Home tabs, because any of them may have shown the call. The tabs are rendered again
+// homes erases the versions of all Home tabs, because any version may have shown the call. The tabs are rendered again
 // immediately.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
@@ -203,7 +203,8 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the payloads of a chain's records, either all or those in only, and records the erasure in the chain.
+// payloads erases the payloads of a chain's records, and records this in the chain. If only is empty, it erases all
+// payloads. Otherwise it erases only the payloads of the records in only.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {
@@ -266,7 +267,7 @@ func (e *erasing) records() error {
 	return e.PutCall(c)
 }
 
-// callerTexts erases the texts that a caller sent with its request, in addition to the call.
+// callerTexts also erases the texts that a caller sent with its request.
 func (e *erasing) callerTexts() error {
 	conv, err := e.Conversation(e.call.Conversation)
 	if err != nil || conv.Caller == nil {

@@ -88,8 +88,8 @@ func (h *harness) written(turn string) string {
 	return b.String()
 }
 
-// Erasing removes every text of a call from the store, even from renderings that also show other calls. The proof of
-// who decided stays.
+// Erasing removes every text of a call from the store, also from renderings that show other calls. The proof of who
+// decided stays.
 func TestErase(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
@@ -160,7 +160,8 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
 }
 
-// A call that ran without approval is erased by its execution's id. A question of the model is erased by its call's id.
+// To erase a call that ran without approval, give its execution's id. To erase a question of the model, give its call's
+// id.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

@@ -45,8 +45,8 @@ func wantEvents(t *testing.T, got *[]string, want ...string) {
 	*got = nil
 }
 
-// TestEvents checks that each decision, each end of a request and each end of a run is reported only once. In this
-// test, every transaction's closure runs twice.
+// TestEvents checks that each decision, each end of a request and each end of a run is reported once. In this test,
+// every transaction's closure runs twice.
 func TestEvents(t *testing.T) {
 	h := newHarness(t)
 	got := h.counts()
@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	wantEvents(t, got, "a turn began", "search_orders succeeded", "a turn is answered", "a turn began")
 }
 
-// uncommitted is a store whose transactions fail after the closure, before the commit.
+// uncommitted is a store whose transactions fail after the closure and before the commit.
 type uncommitted struct{ store.Store }
 
 var errFull = errors.New("the disk is full")
@@ -108,7 +108,7 @@ func (s uncommitted) Update(ctx context.Context, fn func(store.Tx) error) error 
 	return s.Store.Update(ctx, func(t store.Tx) error { return errors.Join(fn(t), errFull) })
 }
 
-// TestEventsAreCommitted checks that a transaction that is not committed reports no event.
+// TestEventsAreCommitted checks that an uncommitted transaction reports no event.
 func TestEventsAreCommitted(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

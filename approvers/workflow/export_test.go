@@ -10,7 +10,7 @@ import (
 // DeadlineWorkers is the number of deadlines that are handled concurrently.
 const DeadlineWorkers = deadlineWorkers
 
-// ApplyEvents writes a pending request in the state in which a transition with these events would leave it.
+// ApplyEvents writes a pending request in the state that follows from these events.
 func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(*approvers.Request), events ...approvers.Event) error {
 	return w.update(ctx, "apply", func(t *tx) error {
 		r, err := t.Request(request)

@@ -15,8 +15,8 @@ func (h *harness) rate(who approvers.Identity, turn string, good bool) error {
 	return h.Turns.AddFeedback(h.ctx(), c, good)
 }
 
-// Each person counts once for an answer, with their last feedback, even after a restart. People who may not ask don't
-// count.
+// For each answer, only a person's latest feedback counts, even after a restart. The feedback of people who may not ask
+// does not count.
 func TestRatings(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "hello").Turn

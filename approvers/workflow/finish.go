@@ -13,7 +13,7 @@ import (
 )
 
 // Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
-// thread. If the text is too long for its card, it also becomes a file.
+// thread. If the text is too long for its card, Finish also stores it as a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -133,7 +133,7 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 	return t.outbox.changedTurn(e.Turn, store.OutboxStep, call.Step)
 }
 
-// File is a part of a run's result that is stored in addition to the text for the model.
+// File is a part of a run's result. It is stored in addition to the text for the model.
 type File struct {
 	Name  string // the name that people see
 	Type  string // the media type
@@ -155,8 +155,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows with hashes. The function must be called before the transaction, because a transaction's
-// function may run more than once.
+// named converts files to rows with hashes. Call the function before the transaction, because a transaction's function
+// may run more than once.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

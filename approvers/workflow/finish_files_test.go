@@ -27,7 +27,7 @@ func (h *harness) files(execution string) []store.File {
 	return readStore(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
 }
 
-// The files of a run are stored in the same transaction as the run's end. Each file has a record and an outbox message.
+// One transaction stores the files of a run and the run's end. Each file has a record and an outbox message.
 func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -89,8 +89,8 @@ func TestResultThatItsCardCuts(t *testing.T) {
 	}
 }
 
-// The results of a conversation's runs can be read completely in this conversation, and in no other one. After an
-// erasure, the results can't be read at all.
+// In a conversation, people can read the complete results of the conversation's runs. No other conversation can read
+// them. After an erasure, the results can't be read at all.
 func TestWholeResult(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

@@ -143,7 +143,7 @@ func TestEveryOutcome(t *testing.T) {
 	}
 }
 
-// TestMixedDecisions checks several calls of one step that end differently. Gated calls don't hold back automatic ones.
+// TestMixedDecisions checks several calls of one step that end differently. Gated calls don't delay automatic calls.
 func TestMixedDecisions(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "do it all").Turn
@@ -199,7 +199,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
-// TestAStepIsTakenOnce checks that nothing changes if package agent sends a step a second time.
+// TestAStepIsTakenOnce checks that a repeated step from package agent changes nothing.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn
@@ -235,8 +235,8 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	}
 }
 
-// Deliveries come over several connections and overtake each other. A message that was written in a thread before the
-// mention of the bot is not for the bot, even if it arrives after the mention.
+// Deliveries come over several connections and overtake each other. If a message was written in a thread before the
+// mention of the bot, the message is not for the bot. The message may arrive after the mention.
 func TestOvertakenMessage(t *testing.T) {
 	h := newHarness(t)
 	said := func(ts, text string, mention bool) workflow.IncomingMessage {
@@ -281,7 +281,7 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	if fresh, err := h.Intake.Receive(h.ctx(), row, "l"); err != nil || fresh {
 		t.Errorf("redelivered after it was handled: fresh %t, %v", fresh, err)
 	}
-	// Slack sends a mention as two events: the message and the mention, with two ids and one ts.
+	// Slack sends a mention as two events, a message and a mention. They have two ids and one ts.
 	u.Inbox = "Ev2"
 	if twin := h.hear(u); !twin.Duplicate {
 		t.Errorf("the same message in another event: %+v", twin)

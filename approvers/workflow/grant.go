@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Give approves a request and grants more calls like it. The approval and the grant are one decision, in one
-// transaction.
+// Give approves a request and grants more calls like it. One transaction stores the approval and the grant as one
+// decision.
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
@@ -158,8 +158,8 @@ func (w *core) hash(tool string) string {
 	return known.Hash
 }
 
-// Lapse ends a grant, or the offer of one, when its time is over. Answers to an offer that were received in time
-// are handled first.
+// Lapse ends a grant, or an offer of a grant, when its time is over. Answers to an offer that were received in time are
+// handled first.
 func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		g, err := t.Grant(timer.Ref)
@@ -179,7 +179,7 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// For each of a person's grants, Send sends the person a message about the grant, unless the person already has one.
+// For each of a person's grants, Send sends the person a message about the grant, unless they already have one.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -211,12 +211,12 @@ func (w *Requests) showGrants(ctx context.Context) error {
 	})
 }
 
-// grantOwners holds the owner of each grant, by the grant's id, as Slack describes that person now.
+// grantOwners holds the owner of each grant by the grant's id. The owner is described by Slack's current data.
 type grantOwners map[string]approvers.Identity
 
-// grantOwners asks Slack about the owners of the grants that an execution could use, before the transaction that uses
-// one. If Slack can't be asked about an owner, the result lacks this owner. A grant of such an owner allows nothing,
-// and people are asked.
+// grantOwners asks Slack about the owners of the grants that may cover an execution. The call comes before the
+// transaction that uses the grant. If Slack does not answer about an owner, the result lacks this owner. A grant of
+// such an owner covers nothing, and the bot asks people.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -246,8 +246,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant returns the id of a grant that allows a call for which people would otherwise be asked, or "".
-// expectGrant does not use the grant. The grant is used when the call is about to run, after another check.
+// expectGrant returns the id of a grant that covers a call, or "". Without the grant, people would be asked.
+// expectGrant does not use the grant. The grant is used just before the run, after another check.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -261,7 +261,7 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call, if one allows the call now and the grant's owner still has the authority. useGrant
+// useGrant uses a grant for a call, if the grant covers the call now, and its owner still has the authority. useGrant
 // returns false if people have to be asked.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
@@ -290,8 +290,8 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 	return false, nil
 }
 
-// aboveCap reports whether one more request of these requesters would exceed the policy's cap, so that approving it
-// needs a typed value. In that case grants are not used: people must look at each call.
+// aboveCap reports whether one more request of these requesters would exceed the policy's cap. Then the approval needs
+// a typed value. In this case grants are not used, because people must look at each call.
 func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {
@@ -307,7 +307,8 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 }
 
 // extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
-// When the streak is long enough, extendStreak offers a grant, which takes effect only if somebody accepts it.
+// When the streak is long enough, extendStreak offers a grant. The grant takes effect only if somebody accepts the
+// offer.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
 		return t.resetStreakOfTool(e)
@@ -373,7 +374,7 @@ func (t grantsTx) putTrust(s store.Setting, trust approvers.Trust) error {
 	return t.PutSetting(s)
 }
 
-// offer offers a grant to the people of the role that may accept it, unless a grant like it exists already.
+// offer offers a grant to the people of the role that may accept it, unless a similar grant exists.
 func (t grantsTx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {

@@ -35,7 +35,7 @@ func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identit
 	return person(g.By.User()), nil
 }
 
-// grantMore lets a person approve a request and grant more calls like it.
+// grantMore lets a person approve a request, and give a grant for similar calls.
 func (h *harness) grantMore(who approvers.Identity, request string, uses int, within time.Duration) approvers.Grant {
 	h.t.Helper()
 	_, err := h.Grants.Give(h.ctx(), h.clickOn(who, approvers.Approve, request), approvers.Allowance{Uses: uses, Within: within})
@@ -55,7 +55,7 @@ func (h *harness) grant(id string) approvers.Grant {
 	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
-// granted lets alice get a refund with a grant by lead, and answers the turn.
+// granted lets alice get a refund, with a grant by lead, and answers the turn.
 func (h *harness) granted(uses int) approvers.Grant {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":50,"currency":"USD"}`)
@@ -128,7 +128,7 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 }
 
 // TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant. Some of these calls are
-// detected at their proposal, and some at their claim.
+// detected at the proposal, and others at the claim.
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
@@ -226,7 +226,7 @@ func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	}
 }
 
-// TestAGrantObservedRunsNothing checks that in observe mode a call under a grant does not run.
+// TestAGrantObservedRunsNothing checks that a call under a grant does not run in observe mode.
 func TestAGrantObservedRunsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -240,8 +240,8 @@ func TestAGrantObservedRunsNothing(t *testing.T) {
 	}
 }
 
-// TestAGrantBeyondTheAutomaticRuns checks that runs above the automatic limit need no approval if a grant covers them.
-// These runs count towards the limit.
+// TestAGrantBeyondTheAutomaticRuns checks runs above the automatic limit: if a grant covers them, they need no
+// approval. These runs count towards the limit.
 func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Grants = approvers.GrantTerms{Uses: 2, Within: 2 * time.Hour} }))
@@ -267,7 +267,7 @@ func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h.wantAsked(h.next(`update_address {"to":"Oak Street"}`)) // the first two were more than an hour ago
 }
 
-// TestGrantMoreIsDenied checks that a denied grant leaves the request as it was.
+// TestGrantMoreIsDenied checks that a denied grant does not change the request.
 func TestGrantMoreIsDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*workflow.Click, *approvers.Allowance)
@@ -300,7 +300,7 @@ func TestGrantMoreIsDenied(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTakenBack checks that the giver of a grant can revoke it, once, and that the requester can't.
+// TestAGrantIsTakenBack checks that the author of a grant can revoke it once. The requester can't revoke it.
 func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -318,8 +318,8 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces a similar earlier one, so that the remaining uses
-// of both don't add up.
+// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier similar grant, so their remaining uses
+// don't add up.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -334,8 +334,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant checks that a grant's last use lets only one of several calls in a step run. TestLastUseOfAGrant
-// also checks that only a run counts as a use.
+// TestLastUseOfAGrant checks a grant with one use left: only one of several calls in a step runs under it.
+// TestLastUseOfAGrant also checks that only a run counts as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -354,8 +354,8 @@ func TestLastUseOfAGrant(t *testing.T) {
 	}
 }
 
-// TestSixteenCallsAtOnce makes sixteen calls under a grant with five uses. Five calls run without a question, and
-// people are asked about eleven.
+// TestSixteenCallsAtOnce makes sixteen calls under a grant with five uses. Five calls run without a question. People
+// are asked about eleven calls.
 func TestSixteenCallsAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -399,7 +399,7 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the giver of the grant are asked about the outcome,
+// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the author of the grant are asked about the outcome,
 // and may report it.
 func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h := newHarness(t)

@@ -50,7 +50,7 @@ func newHarnessIn(t testing.TB, dir string) *harness {
 	return h
 }
 
-// newBareHarness is a harness whose invariants are not checked when the test ends.
+// newBareHarness is like newHarness, but does not check the invariants at the end of the test.
 func newBareHarness(t testing.TB, dir string) *harness {
 	h := &harness{
 		t: t, path: filepath.Join(dir, "store.db"), tools: newToolbox(),
@@ -66,7 +66,7 @@ func newBareHarness(t testing.TB, dir string) *harness {
 	return h
 }
 
-// open opens the store and creates a new workflow on it, as a starting process does. wrap may wrap the store.
+// open opens the store and creates a new workflow on it, as a new process does. wrap may wrap the store.
 func (h *harness) open(wrap func(store.Store) store.Store) {
 	h.t.Helper()
 	var s store.Store
@@ -296,7 +296,7 @@ func (h *harness) edit(who approvers.Identity, request, args string) workflow.Cl
 	return c
 }
 
-// run claims and finishes an execution; it fails the test if there is nothing to run.
+// run claims and finishes an execution. If there is nothing to run, run fails the test.
 func (h *harness) run(execution, result string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -307,7 +307,7 @@ func (h *harness) run(execution, result string) {
 	h.ok(h.Runs.Finish(h.ctx(), execution, true, result))
 }
 
-// notRun claims an execution, and fails the test if the claim lets it run.
+// notRun claims an execution, and fails the test if the execution may run.
 func (h *harness) notRun(execution string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -317,7 +317,7 @@ func (h *harness) notRun(execution string) {
 	}
 }
 
-// due runs the workflow's own handlers for all due timers, in order, until no timer is due.
+// due runs the workflow's own handlers for all due timers in order, until no timer is due.
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// homeWatched is how long a Home tab is kept up to date after somebody looked at it. After that, the tab stays
-	// unchanged, but without buttons, because a button for an ended item must not remain.
+	// homeWatched is how long the bot keeps a Home tab up to date after a person looked at it. After that, the tab does
+	// not change, and has no buttons, because a button must not outlive its item.
 	homeWatched = 30 * time.Minute
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
 	// together.
 	homeInterval = time.Second
-	// homeShare is added to homeInterval for each watched Home tab, so that rendering all tabs does not take all of the
+	// For each watched Home tab, the bot adds homeShare to homeInterval. So rendering all tabs takes only a part of the
 	// time.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab are kept. Older versions are needed because a person may click on a
-	// version that is just being replaced.
+	// homeKept is how many versions of a Home tab are kept. The bot needs older versions, because a person may click on
+	// a version that was just replaced.
 	homeKept = 8
 )
 
 // homeRef returns the reference of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows the current Home tab of a person who has opened the tab. If the person turned to another page of a list on
+// Open shows the current Home tab of a person who has opened the tab. If the person opened another page of a list on
 // the tab, part names the list, and page is the page's number. user is Slack's user id.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
@@ -72,7 +72,7 @@ func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
 	return append(list, store.OutboxMessage{})[0], err
 }
 
-// If the transaction changed data that the watched Home tabs show, followedByHomes schedules an update of these tabs.
+// If the transaction changed data on the watched Home tabs, followedByHomes schedules an update of these tabs.
 func (t homesTx) followedByHomes() error {
 	if !t.showHomes {
 		return nil
@@ -90,7 +90,7 @@ func (t homesTx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
-// The methods below write to the store's transaction, and note that the Home tabs show the changed record.
+// The methods below write to the store's transaction. They also note that the Home tabs show the changed record.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.showHomes = true
@@ -117,7 +117,7 @@ func (t *tx) PutSetting(s store.Setting) error {
 	return t.Tx.PutSetting(s)
 }
 
-// Refresh updates the watched Home tabs. A tab that would look the same is not sent to Slack.
+// Refresh updates the watched Home tabs. The bot does not send a tab to Slack if its content is unchanged.
 func (w *Homes) Refresh(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "refresh homes", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -148,7 +148,7 @@ func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
-// Idle removes the buttons of a Home tab that nobody has looked at for homeWatched.
+// Idle removes the buttons of a Home tab if nobody has looked at the tab for homeWatched.
 func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -172,8 +172,8 @@ func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Shown records that Slack shows a Home tab. s is the message as it was read, with the view's id as TS. looks is
-// the hash of the visible content.
+// Shown records that Slack shows a Home tab. s is the message that was read, with the view's id as TS. looks is the
+// hash of the visible content.
 func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
 	return w.update(ctx, "home shown", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -204,7 +204,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 	})
 }
 
-// Unchanged records that a Home tab needs no update, because it would look the same. s is the message as it was
+// Unchanged records that a Home tab needs no update, because its new rendering is the same. s is the message as it was
 // read.
 func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "home unchanged", func(t *tx) error {
@@ -217,8 +217,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records that revision want was delivered. If the tab's content has changed meanwhile, the function schedules
-// the next delivery.
+// settled records that revision want was delivered. If the tab's content has changed during the delivery, the function
+// schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

@@ -8,7 +8,7 @@ import (
 )
 
 // disk is the content of the disk at one moment of a recorded run: the synced content, and the writes after the last
-// sync. It is unknown which of these writes reached the disk, and in which order.
+// sync. Nobody knows which of these writes reached the disk, and in which order.
 type disk struct {
 	synced []byte
 	since  []traced
@@ -46,8 +46,9 @@ func (e traced) on(file []byte) []byte {
 // sectors are the units in which a disk keeps or loses writes: the smallest sector, a page, and whole writes.
 var sectors = []int64{512, 4096, 1 << 40}
 
-// image is a possible content of the disk after a power failure at this moment: everything that was synced, and a
-// random part of the later writes, in any order. image also returns how many sectors were kept and how many were lost.
+// image is a possible content of the disk after a power failure at this moment. It has everything that was synced, and
+// a random part of the later writes, in any order. image also returns how many sectors were kept and how many were
+// lost.
 func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	sector := sectors[random.IntN(len(sectors))]
 	chance := []float64{0, 0.5, 1, random.Float64()}[random.IntN(4)]

@@ -25,8 +25,8 @@ import (
 // directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines. The process prints each line as soon as it knows that the fact is durable.
-// The process prints saidCalled after the claim of a run, at the point where a real process would call the tool.
+// The recorded process prints these lines. The process prints each line immediately when the fact is durable. The
+// process prints saidCalled after the claim of a run. At this point, a real process would call the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"
@@ -78,8 +78,8 @@ func TestLoad(t *testing.T) {
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// loader runs one conversation after the other. Each conversation has a call that is decided, and that runs if it was
-// approved.
+// loader runs one conversation after the other. Each conversation has a decided call. If the call was approved, it
+// runs.
 type loader struct {
 	*harness
 	name string
@@ -87,7 +87,7 @@ type loader struct {
 	err  error
 }
 
-// do takes one step, unless an earlier one failed.
+// do does one step, unless an earlier step has failed.
 func (l *loader) do(step func() error) {
 	if l.err == nil {
 		l.err = step()

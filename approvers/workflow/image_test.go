@@ -22,11 +22,11 @@ import (
 	"countersign/store/bolt"
 )
 
-// TestCrashImages records every write and sync of a process with six concurrent conversations, and all facts that the
-// process acknowledged. From the recording it builds possible contents of the disk after a power failure. Such an image
-// has all writes up to a sync, and any part of the later writes, sector by sector, in any order. Each image is opened.
-// The store's check must be clean, every acknowledged delivery and decision must be there, and a tool that was called
-// must not be called again.
+// TestCrashImages records every write and sync of a process, and all facts that the process acknowledged. The process
+// has six concurrent conversations. From the recording it builds possible contents of the disk after a power failure.
+// An image has all writes up to a sync, and any part of the later writes, sector by sector, in any order. Each image is
+// opened. The store's check must find no fault, the store must have every acknowledged delivery and decision, and no
+// tool may be called twice.
 //
 // TestCrashImages makes 150 images, or COUNTERSIGN_IMAGES.
 func TestCrashImages(t *testing.T) {
@@ -62,7 +62,7 @@ func TestCrashImages(t *testing.T) {
 	}
 }
 
-// TestCrashImagesOfALyingDisk checks that the test detects a disk that reports a sync without syncing. The test shows
+// In TestCrashImagesOfALyingDisk, the disk reports syncs that it did not do. The test must detect this. The test shows
 // that the checks of the images work.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
 	r := recorded(t, 30)
@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
-// runOn is the next process. runOn may run only calls that were not started before.
+// runOn is the next process. runOn may run only calls that did not start before.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

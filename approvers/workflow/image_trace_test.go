@@ -18,7 +18,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// traced is one operation of the recorded process on its files, in the kernel's order.
+// traced is one file operation of the recorded process. The operations are in the kernel's order.
 type traced struct {
 	kind tracedKind
 	off  int64  // where a write begins, or the length after a truncation
@@ -64,7 +64,7 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// The notation of strace for a call that is interrupted by a call of another thread.
+// This is strace's notation for a call that a call of another thread interrupts.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"
@@ -142,7 +142,7 @@ func readCall(call, db, lines string) (e traced, err error) {
 	return e, fmt.Errorf("the store called %.200q, which the images can't contain", call)
 }
 
-// unhex decodes bytes in the notation of strace, such as \x68\x69.
+// unhex decodes bytes in strace's notation, such as \x68\x69.
 func unhex(text string) ([]byte, error) {
 	return hex.DecodeString(strings.ReplaceAll(text, `\x`, ""))
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // runningHandlers has the running handlers. When everything is paused, all contexts of these handlers end. When a
-// person stops a turn, the contexts of that turn's handlers end. A handler enters before it claims anything. Therefore
-// there are two cases. If the handler entered before the pause or the stop was committed, its context ends. Otherwise
+// person stops a turn, the contexts of that turn's handlers end. A handler enters before it claims any work. Therefore
+// there are two cases. If the handler entered before the commit of the pause or the stop, its context ends. Otherwise
 // the handler's own transaction sees the pause or the stop.
 type runningHandlers struct {
 	mu    sync.Mutex
@@ -45,8 +45,8 @@ type interruption struct {
 // interruptionKey is the context key of an interruption.
 type interruptionKey struct{}
 
-// Interruptible returns a context that can be ended with a cause: ErrPaused or ErrStopped. done must be called when the
-// context is no longer used.
+// Interruptible returns a context that can be ended with a cause: ErrPaused or ErrStopped. Call done when the context
+// is no longer used.
 func Interruptible(ctx context.Context) (inner context.Context, interrupt func(cause error), done func()) {
 	i := &interruption{done: make(chan struct{})}
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, interruptionKey{}, i))
@@ -60,9 +60,9 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted returns a channel that is closed when a context of Interruptible is interrupted, even if the context had
-// ended before. Thus a tool that gets more time while the process stops can still notice a pause or a stop. For any
-// other context the channel is nil.
+// Interrupted returns a channel. The channel is closed when a context of Interruptible is interrupted, even if the
+// context had already ended. So a tool that gets more time while the process stops can still notice a pause or a stop.
+// For any other context the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -146,9 +146,9 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// A transaction of one replica may end work that is in progress in another replica. The other replicas get a message
-// about the transaction, its news, and end this work immediately. A change of the policy in force is also sent as news.
-// News may be lost, so each replica also looks into the store once a second.
+// A transaction in one replica may end work that another replica is doing. The other replicas get a message about the
+// transaction (news), and end this work immediately. A change of the policy in force is also sent as news. News may be
+// lost, so each replica also reads the store once a second.
 const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
@@ -211,7 +211,7 @@ func (w *core) hear(news []string) {
 	w.running.interrupt(stopped)
 }
 
-// watchOthers looks for work of this replica that another replica has ended.
+// watchOthers finds work of this replica that another replica has ended.
 func (w *core) watchOthers(ctx context.Context) error {
 	if store.IsAlone(w.Replica) {
 		return nil
@@ -249,7 +249,7 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// ended returns news about work in the list working that has ended, and about elicitations in the list waiting that
+// ended returns two kinds of news: work of the list working that has ended, and elicitations of the list waiting that
 // have ended.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {

@@ -13,10 +13,10 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds whose timers are due as soon as they are set. If such a timer is set for later, its PutOff is set;
-// see jobs.Options. The other kinds are deadlines: if the clock is set back, a deadline waits until the new clock
-// reaches its time. The start of an absence (TimerAway) is a deadline even if the absence starts now, because before
-// that time the person is not away.
+// soon has the kinds of timers that are due immediately when they are set. If such a timer is set for later, its PutOff
+// is set; see jobs.Options. The other kinds are deadlines. If the clock is set back, a deadline waits until the new
+// clock reaches its time. The start of an absence (TimerAway) is a deadline even if the absence starts now, because the
+// person is not away before that time.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
@@ -78,7 +78,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 	return w.jobs.Run(ctx, all, w.WatchPlace, w.watchOthers)
 }
 
-// handle calls a timer's handler with a context that a pause or a stop can interrupt. If the handler reads a damaged
+// handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler reads a damaged
 // record, handle closes that record and calls the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.running.enter(ctx, t)
@@ -97,8 +97,8 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	return err
 }
 
-// giveUp records a timer that can't be handled, and clears it. If the timer belongs to a turn, the turn stops, and its
-// requesters are told.
+// If a timer can't be handled, giveUp records this and clears the timer. If the timer belongs to a turn, the turn
+// stops, and the bot tells its requesters.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
@@ -121,19 +121,19 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
 // NextDue returns the time at which the next timer falls due. If there is no timer, the time is zero. Timers that wait
-// for the end of a pause don't count.
+// for the end of a pause do not count.
 func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
 
 // Idle reports whether everything that was due is done. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// Full returns the time since which writes have failed because the store's disk is full. Full returns zero if the disk
-// has space, as far as known.
+// If the store's disk is full, Full returns the time of the first failed write. If the disk has space, Full returns
+// zero.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
-// Work can crash a process: memory runs out, or a library has a fatal defect. The next process would take up the same
-// work and crash again. Therefore the work in progress is recorded, and work that crashed too many processes is not
-// tried again. A turn stops and shows the button Try again. A delivery is set aside. In both cases, the people
+// Work can crash a process: memory runs out, or a library has a fatal defect. The next process would do the same work
+// and crash again. So the bot records the work in progress. If some work has crashed too many processes, the bot does
+// not try it again. A turn stops and shows the button Try again. A delivery is set aside. In both cases, the people
 // concerned are notified.
 const (
 	turnCrashes     = 2
@@ -164,8 +164,8 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	return err
 }
 
-// stopDeadly stops a turn if its model calls crashed too many processes. stopDeadly reports whether it has stopped the
-// turn.
+// If the model calls of a turn have crashed too many processes, stopDeadly stops the turn. stopDeadly reports whether
+// it has stopped the turn.
 func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
 	n := t.w.Crashes.Count(string(store.TimerThink), turn.ID)
 	if n < turnCrashes {
@@ -175,8 +175,8 @@ func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool,
 	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not affected. The operator of this bot finds the reason in the log.", true)
 }
 
-// Deadly returns how many processes crashed while they handled a delivery. If the number is low enough for another try,
-// Deadly returns 0.
+// Deadly returns how many processes crashed during the handling of a delivery. If the number is low enough for another
+// try, Deadly returns 0.
 func (w *Intake) Deadly(inbox string) int {
 	if n := w.Crashes.Count(string(store.TimerInbox), inbox); n >= deliveryCrashes {
 		return n
@@ -184,7 +184,7 @@ func (w *Intake) Deadly(inbox string) int {
 	return 0
 }
 
-// Abandon sets aside a delivery that crashed processes, and records the id of the user who sent it.
+// Abandon sets a delivery aside that crashed processes. It records the id of the user who sent the delivery.
 func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)
 	err := w.update(ctx, "abandon", func(t *tx) error {

@@ -22,13 +22,13 @@ import (
 	"countersign/store/jobs"
 )
 
-// In TestLeaseFaults, three replicas work on one store in faked time, and lose their shares in every possible way.
-// Another replica takes shares over; or a replica hangs and does not notice that it has lost its shares; or a replica
-// is killed and a new replica takes its place. A tool that can't be repeated must not act twice or without approval.
-// Each message and click must be handled, the messages of a thread in their order, and every turn must end.
+// In TestLeaseFaults, three replicas use one store in faked time, and lose their shares in every possible way. For
+// example, another replica takes shares over. A replica hangs and does not notice the loss of its shares. Or a replica
+// is killed, and a new replica replaces it. A tool that can't be repeated must not act twice or without approval. The
+// replicas must handle each message and click, and the messages of a thread in order. Every turn must end.
 //
-// A step is an action of a person, a fault, or one piece of work that a replica begins. COUNTERSIGN_LEASE_STEPS sets
-// the number of steps (default 3,000). COUNTERSIGN_SEED repeats the same actions and faults.
+// A step is an action of a person, a fault, or a piece of work of a replica. COUNTERSIGN_LEASE_STEPS sets the number of
+// steps (default 3,000). COUNTERSIGN_SEED repeats the same actions and faults.
 func TestLeaseFaults(t *testing.T) {
 	t.Parallel()
 	const round = 1500
@@ -136,7 +136,7 @@ func (s *leaseSimulation) give(share int, to *leaseReplica) {
 	}
 }
 
-// takeOver gives the shares of a replica to other replicas, some shares at once and some later.
+// takeOver gives the shares of a replica to other replicas, some immediately and some later.
 func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	for share := range store.ShareCount {
 		if s.owner[share] != from {
@@ -151,7 +151,7 @@ func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	}
 }
 
-// other returns a living replica other than the given one.
+// other returns a living replica that is not the given replica.
 func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	return living[s.random.IntN(len(living))]
 }
 
-// play makes the steps, ends all faults, waits until no work is left, and verifies the result.
+// play makes the steps, ends all faults, and waits until no work is left. Then it verifies the result.
 func (s *leaseSimulation) play(steps int) {
 	for s.steps.Load() < int64(steps) {
 		s.steps.Add(1)
@@ -348,13 +348,13 @@ func (s *leaseSimulation) inOrder(r store.Reader) error {
 	return nil
 }
 
-// lease is a share that a replica believes it has.
+// lease is a share that a replica believes it owns.
 type lease struct {
 	epoch int64
 	since time.Time
 }
 
-// leaseReplica is one replica, with the shares that it believes to own and the work that it has begun.
+// leaseReplica is one replica. It has the shares that it believes it owns, and the work that it has begun.
 type leaseReplica struct {
 	s        *leaseSimulation
 	id       string
@@ -400,7 +400,7 @@ func (r *leaseReplica) look() {
 	r.changed = make(chan struct{})
 }
 
-// If a transaction was refused because a share was lost, forget makes the replica give up this share.
+// If a transaction was refused because its share was lost, the replica gives up this share in forget.
 func (r *leaseReplica) forget(share int, epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -431,8 +431,7 @@ func (r *leaseReplica) Enter(ctx context.Context, claim string) (inner context.C
 	return inner, func() { cancel(nil) }, true
 }
 
-// shareOf returns the share to which a claim's name belongs. Claims that are not about a share belong to the first
-// share.
+// shareOf returns the share to which a claim's name belongs. Claims without a share belong to the first share.
 func shareOf(claim string) int {
 	for share := range store.ShareCount {
 		if store.ShareClaim(share) == claim {
@@ -557,7 +556,7 @@ func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// run runs a tool. The tool may take longer than a lease, and may notice that its replica has lost the share.
+// run runs a tool. The tool may take longer than a lease. It may notice that its replica has lost the share.
 func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	r.s.steps.Add(1)
 	e, run, err := r.workflow.Runs.Claim(ctx, timer.Ref)
@@ -578,7 +577,7 @@ func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	return r.workflow.Runs.Finish(context.WithoutCancel(ctx), e.ID, true, strings.Repeat("x", r.s.chance(50)))
 }
 
-// takes waits for a random time, as if it did some work.
+// takes waits for a random time, like a slow tool.
 func (r *leaseReplica) takes(ctx context.Context, atMost time.Duration) error {
 	select {
 	case <-time.After(r.s.upTo(atMost)):

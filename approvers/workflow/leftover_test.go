@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// leftover creates an outbox message with a leftover, a message that Slack would not delete. The function returns the
-// outbox message's id.
+// leftover creates an outbox message with a leftover: a Slack message that Slack refused to delete. The function
+// returns the outbox message's id.
 func (h *harness) leftover() (message string) {
 	h.t.Helper()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -29,8 +29,8 @@ func (h *harness) leftover() (message string) {
 	return s.ID
 }
 
-// tryLeftovers records the result of the due deletions: refused by Slack or, if refused is "", successful. tryLeftovers
-// returns the number of deletions.
+// tryLeftovers records the result of the due deletions. If refused is "", the deletions succeed. Otherwise Slack
+// refuses them. tryLeftovers returns the number of deletions.
 func (h *harness) tryLeftovers(message, refused string) (n int) {
 	h.t.Helper()
 	for range h.dueOf(store.TimerLeftover) {
@@ -53,8 +53,8 @@ func (h *harness) dueOf(kind store.TimerKind) []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 10) })
 }
 
-// TestLeftoverIsGivenUp: the deletion is tried again after pauses that double up to six hours, even after a restart.
-// After three days, the deletion is given up.
+// TestLeftoverIsGivenUp: the bot tries the deletion again after pauses that double up to six hours, even after a
+// restart. After three days, the deletion is given up.
 func TestLeftoverIsGivenUp(t *testing.T) {
 	h := newHarness(t)
 	var log bytes.Buffer
@@ -99,8 +99,7 @@ func TestLeftoverIsGivenUp(t *testing.T) {
 	h.invariants()
 }
 
-// TestLeftoversOfOneMessage: each leftover is tried again at its own times, and a deleted leftover is removed from the
-// list.
+// TestLeftoversOfOneMessage: the bot tries each leftover at its own times. A deleted leftover leaves the list.
 func TestLeftoversOfOneMessage(t *testing.T) {
 	h := newHarness(t)
 	message := h.leftover()

@@ -10,7 +10,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain lowers the number of cases of property tests, unless -rapid.checks sets it: each case is a whole history of
+// TestMain lowers the number of cases of property tests, unless -rapid.checks sets it. Each case is a whole history of
 // a store. The stores are in memory.
 func TestMain(m *testing.M) {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-rapid.checks") }) {

@@ -10,13 +10,13 @@ import (
 	"countersign/store"
 )
 
-// lateEdit limits the age of a message of which the workflow first learns by an edit, because the message's own event
-// is late or was lost. The edit of an older message starts no turn.
+// lateEdit limits a message's age if the workflow learns of the message by an edit first. The message's own event is
+// then late or lost. The edit of an older message starts no turn.
 const lateEdit = time.Hour
 
-// DeletionID returns the id of the inbox row for a message's deletion. There is one such row for a message, even if
-// Slack reports the deletion several times. When other events of the message arrive later, this row shows that the
-// message is gone.
+// DeletionID returns the id of the inbox row for a message's deletion. A message has only one such row, even if Slack
+// reports the deletion several times. When other events of the message arrive later, this row shows that the message is
+// gone.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
 // Deletion is a message of a person or of the bot that was deleted in Slack.
@@ -32,7 +32,7 @@ type Deletion struct {
 
 // Deleted handles the deletion of a message by its author or an admin. A message that the model has not read is
 // dropped. If the model has read the message, nothing is withdrawn. Instead, the requesters are told about the
-// deletion. The people who decide the pending requests to which the message led are told too.
+// deletion. The workflow also tells the people who decide pending requests to which the message led.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -53,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// lost marks an outbox message as lost if the deleted Slack message showed it.
+// If the deleted Slack message showed an outbox message, lost marks the outbox message as lost.
 func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t repostsTx) lost(channel, ts string) error {
 	return t.markLost(s)
 }
 
-// threadGone marks a conversation whose thread disappeared because its only message was deleted.
+// If a thread disappears with its only message, threadGone marks the thread's conversation.
 func (t turnsTx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
@@ -127,7 +127,7 @@ func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known 
 	return true, t.editReadMessage(turn, m, w)
 }
 
-// editUnreadMessage replaces the text of a message that the model has not read, or drops the message.
+// If the model has not read a message, editUnreadMessage replaces its text or drops it.
 func (t turnsTx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
 	if !w.Deleted && w.Text != "" {
 		m.Text, m.Edited = w.Text, w.Edit
@@ -205,8 +205,8 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 	return t.tellMessageEdit(turn)
 }
 
-// tellMessageEdit tells the requesters that their request still waits unchanged, although its message was edited or
-// deleted. tellMessageEdit also tells them how to withdraw the request.
+// tellMessageEdit tells the requesters about an edited or deleted message: their request still waits unchanged.
+// tellMessageEdit also tells them how to withdraw the request.
 func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

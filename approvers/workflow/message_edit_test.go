@@ -40,8 +40,8 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestEditedBeforeItWasRead checks messages that the model was not given yet. An edited message has its last text, and
-// a deleted message is never given to the model.
+// TestEditedBeforeItWasRead checks messages that the model was not given yet. If a message was edited, the model gets
+// the last text. If it was deleted, the model never gets it.
 func TestEditedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
@@ -86,7 +86,7 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.answer(turn)
 }
 
-// TestTheOnlyMessageIsDeleted checks that if a turn's only message is deleted, the model is not called, and the next
+// TestTheOnlyMessageIsDeleted checks a turn whose only message is deleted. The model is not called, and the next
 // message begins a turn as usual.
 func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o := newHarness(t)
@@ -109,8 +109,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestEditedAfterItWasRead checks that after an edit, the model's history and the digest stay unchanged, and that
-// approvers and requesters are told about the edit.
+// TestEditedAfterItWasRead checks that an edit changes neither the model's history nor the digest. Approvers and
+// requesters are told about the edit.
 func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -155,7 +155,8 @@ func TestEditedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestEditedWhileTheModelThinks checks a request that the model makes after an edit, but from the text before the edit.
+// TestEditedWhileTheModelThinks checks a request that the model makes after an edit, with the text from before the
+// edit.
 func TestEditedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -172,8 +173,8 @@ func TestEditedWhileTheModelThinks(t *testing.T) {
 	h.only(turn, store.OutboxMessageEdit)
 }
 
-// TestEditsOvertakeTheirMessage checks that a message is received once, with its new text, if the edit arrives first.
-// An edit of an old message that was never for the bot has no effect.
+// TestEditsOvertakeTheirMessage checks that a message is received once, with its new text, even if the edit arrives
+// before the message. An edit of an old message that was never for the bot has no effect.
 func TestEditsOvertakeTheirMessage(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")
@@ -198,7 +199,7 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	}
 }
 
-// TestTheThreadGoes checks that if the thread is deleted with its only message, later messages go to the requesters.
+// TestTheThreadGoes checks a thread that is deleted with its only message: later messages go to the requesters.
 func TestTheThreadGoes(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")

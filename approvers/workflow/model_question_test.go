@@ -12,8 +12,8 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople lets alice ask for something, and lets the model ask a question back. askPeople returns the turn and the
-// open question.
+// askPeople lets alice ask for something. The model then asks a question back. askPeople returns the turn and the open
+// question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")
@@ -86,8 +86,8 @@ func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author was
-// shown the question before writing it. Any other message waits for the turn to end.
+// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author saw the
+// question before writing. Any other message waits for the turn to end.
 func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 }
 
 // TestWritingIsNoAnswerWhileACallWaits checks that a message counts as the answer only if the turn waits for nothing
-// except the question.
+// but the question.
 func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h := newHarness(t)
 	h.tools.asks("ask_people")
@@ -136,8 +136,8 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks that an answer received in time counts even if
-// the deadline's timer is handled before the answer.
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks that an answer in time counts, even if the
+// deadline's timer is handled first.
 func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()

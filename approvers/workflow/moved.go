@@ -9,15 +9,15 @@ import (
 	"countersign/store"
 )
 
-// placed is implemented by a store whose file other programs can move or replace.
+// placed is a store with a file. Other programs can move or replace this file.
 type placed interface {
 	// InPlace returns store.ErrMoved if the file is no longer at its path, and store.ErrDamaged if another program
 	// wrote to it.
 	InPlace() error
 }
 
-// fileState records whether the store's file is at its path. While the file is not there, no timers are handled, just
-// as while the disk is full.
+// fileState records whether the store's file is at its path. While the file is missing, the bot handles no timers, as
+// with a full disk.
 type fileState struct {
 	mu    sync.Mutex
 	since time.Time // zero: the file is at its path
@@ -27,7 +27,7 @@ type fileState struct {
 const lookEvery = 500 * time.Millisecond
 
 // InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
-// wrote to it. If neither has happened, or if the store has no file, InPlace returns nil.
+// wrote to it. If neither has happened, or the store has no file, InPlace returns nil.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {

@@ -35,8 +35,8 @@ func (h *harness) told(request string, note store.Note) (to []string) {
 	return to
 }
 
-// The operator approves a call for all remaining stages. The call runs, and everybody concerned is told, including
-// people who are away.
+// The operator approves a call for all remaining stages. The call runs, and all people concerned are told, including
+// absent people.
 func TestBreakGlass(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()
@@ -80,7 +80,7 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// The operator can't approve a call if the policy or the tool does not allow this. The denial is recorded and changes
+// The operator can approve a call only if the policy and the tool allow this. The denial is recorded and changes
 // nothing.
 func TestBreakGlassObeys(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -131,7 +131,8 @@ func TestBreakGlassObeys(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedNotFound)
 }
 
-// A call that the operator approved waits again if the policy removes break_glass before the run.
+// Suppose that the operator has approved a call. If the policy removes break_glass before the run, the call waits
+// again.
 func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()
@@ -194,8 +195,8 @@ func TestOperatorReports(t *testing.T) {
 	}
 }
 
-// If the outcome of a call that an operator approved is unknown, people are asked about it as usual: in the
-// conversation, and where the approvers read their cards.
+// If an operator approved a call and its outcome is unknown, people are asked as usual: in the conversation, and where
+// the approvers read their cards.
 func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()

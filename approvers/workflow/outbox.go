@@ -30,7 +30,7 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showAt(s, t.now) // its id is new, so it has no timer yet
 }
 
-// refresh identifies the outbox messages that a transaction has already scheduled to be shown again: one message, all
+// refresh identifies outbox messages for which the transaction has already scheduled an update: one message, all
 // messages of a ref, all messages of a kind and step, or all messages of a bundle. Later changes in the same
 // transaction need no second refresh.
 type refresh struct {
@@ -66,9 +66,9 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 	return t.ClearTimer(s.Rank.Timer(), s.ID)
 }
 
-// changed schedules an outbox message to be shown again, because its content has changed. A message that already waits
-// for delivery keeps its place in the queue. Messages are rendered when they are sent, so several changes can be shown
-// by one edit.
+// changed schedules an update of an outbox message, because its content has changed. A message that already waits for
+// delivery keeps its place in the queue. The bot renders a message when it sends the message, so one edit can show
+// several changes.
 func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -117,7 +117,7 @@ func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bo
 }
 
 // wantCard shows a request's card at every address where the people of its stage read their cards. If an address
-// already has the card, the card there is only updated.
+// already has the card, wantCard only updates it.
 func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -134,12 +134,12 @@ func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses
 // cardAddress returns where a role's cards go: its channel, or each member's direct messages.
 func (t cardsTx) cardAddress(name string) string { return view.CardAddress(t.policy, name) }
 
-// wantAt shows a request at an address unless it is shown there already.
+// wantAt shows a request at an address, unless the address already shows it.
 func (t outboxTx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string) error {
 	return t.wantOnce(store.OutboxMessage{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
-// wantOnce creates an outbox message, unless the same address has a similar one.
+// wantOnce creates an outbox message, unless the address already has a similar message.
 func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -179,7 +179,7 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 // request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
-// elsewhere sends a message that Slack refused to other addresses, if there are any.
+// If Slack refused a message, elsewhere sends the message to its other addresses.
 func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {
@@ -194,8 +194,8 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	return nil
 }
 
-// otherPlaces returns the addresses to which a refused message can go instead. A message for a channel or a group goes
-// to the request's roles. A message for the conversation goes to each requester.
+// otherPlaces returns the other addresses for a refused message. A message for a channel or a group goes to the
+// request's roles. A message for the conversation goes to each requester.
 func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
@@ -282,11 +282,11 @@ func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note
 	return t.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: store.ToUser + who.User(), Note: note})
 }
 
-// onSlack reports whether a person can get messages. The operator at the command line can't.
+// onSlack reports whether a person can get messages. The operator at the command line can't get any.
 func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
 
-// Slack's rate limits may delay the message of a step until the turn's answer is posted. In that case the answer
-// describes the step, and the step needs no message of its own.
+// Slack's rate limits may delay a step's message until the turn's answer is posted. In that case the answer describes
+// the step, and the step needs no message of its own.
 
 // toldOf ends the delivery of step messages if an answer already describes their steps.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
@@ -312,7 +312,7 @@ func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	return nil
 }
 
-// Viewing is a rendering of a request that only one person saw: in a form, or on that person's Home tab.
+// Viewing is a rendering of a request that only one person saw, in a form or on this person's Home tab.
 type Viewing struct {
 	Request string
 	Digest  string // digest of the execution that was shown
@@ -321,7 +321,7 @@ type Viewing struct {
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records what a person was shown, once for each person and each body. Viewed returns the body's hash.
+// Viewed records what a person saw, once for each person and each body. Viewed returns the body's hash.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

@@ -52,7 +52,7 @@ func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	return found[0]
 }
 
-// wanted lists the addresses of the outbox messages that Slack does not show in their current state.
+// wanted lists the addresses of outbox messages whose current state Slack does not show yet.
 func (h *harness) wanted(ref string) string {
 	h.t.Helper()
 	var out []string
@@ -110,8 +110,8 @@ func TestMessagesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheDelivery checks that a change during a delivery is not lost, because the delivered rendering
-// counts as an older version.
+// TestAChangeDuringTheDelivery checks that a change during a delivery is not lost. The delivered rendering counts as an
+// older version.
 func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -129,8 +129,8 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	}
 }
 
-// A message is being updated while its channel is recorded as lost. Slack still accepts the update. Later changes must
-// be shown too.
+// The channel is recorded as lost during the update of a message. Slack still accepts the update. Later changes must be
+// shown too.
 func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestADeliveryToALostChannel(t *testing.T) {
 	}
 }
 
-// TestATransactionIsOneChange checks that several changes in one transaction, here of the request and the run, count as
-// one change.
+// TestATransactionIsOneChange checks that several changes in one transaction count as one change. The test changes the
+// request and the run.
 func TestATransactionIsOneChange(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -226,7 +226,7 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 }
 
 // TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution at every address, and can be
-// rendered there.
+// rendered at each.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -315,8 +315,7 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	}
 }
 
-// TestStillShown checks that an unchanged rendering is not sent again, and that no version and no record is stored for
-// it.
+// TestStillShown checks that an unchanged rendering is not sent again. The store gets no version and no record for it.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -12,12 +12,12 @@ import (
 	"countersign/store"
 )
 
-// ErrPaused means that everything is paused: no tool is started and no model is called until somebody resumes.
-// ErrPaused is also the cause with which the contexts of running handlers end.
+// ErrPaused means that everything is paused: the bot starts no tool and calls no model until somebody resumes.
+// ErrPaused is also the cause with which the contexts of running handlers are cancelled.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause stops every run and every model call until Resume. The caller must have checked the person's permission. If
-// everything is paused already, Pause changes nothing and returns ErrNotDue.
+// Pause stops every run and every model call until Resume. The caller must have checked the person's permission. During
+// a pause, Pause changes nothing and returns ErrNotDue.
 func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
@@ -70,7 +70,7 @@ func (w *Pauses) clickPause(ctx context.Context, what string, c Click, p setting
 	})
 }
 
-// setPause stores a pause, or its end, and shows it to everybody concerned.
+// setPause stores a pause, or the end of a pause, and shows it to all people concerned.
 func (t pausesTx) setPause(p settings.Pause) error {
 	before, s, err := settings.ReadPause(t)
 	if err != nil {
@@ -120,7 +120,7 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake removes the timers that must wait because everything is paused. All timers must be of the same kind.
+// awake removes the timers that must wait for the end of a pause. All timers must be of the same kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !pausedKinds[timers[0].Kind] {
 		return timers, nil
@@ -142,7 +142,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer must wait while everything is paused.
+// rests reports whether a timer must wait during a pause.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
@@ -154,15 +154,15 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether claiming an execution could start its tool, so that a pause must prevent it. The function
-// returns false for an interrupted run that can't be repeated, because claiming such a run only asks people about the
-// outcome. Asking people is allowed during a pause.
+// pausable reports whether the claim of an execution could start its tool. Then a pause must prevent the claim. The
+// function returns false for an interrupted run that can't be repeated. The claim of such a run only asks people about
+// the outcome. Asking people is allowed during a pause.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
 
-// tellPausers notifies everybody who may end a pause. The message says that the pause began, and has a button to end
-// it; or it says that the pause is over.
+// tellPausers notifies all people who may end a pause. The message says that the pause began, with a button to end it,
+// or says that the pause is over.
 func (t pausesTx) tellPausers(p settings.Pause) error {
 	if !p.On {
 		return t.outbox.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
@@ -175,8 +175,8 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// Show refreshes the messages that a pause, or its end, changes: waiting cards and steps, and the message that tells a
-// turn that it is held up. Show works page by page, so that clicks can be handled in between. The timer stays until all
+// Show refreshes the messages that a pause, or its end, changes: waiting cards and steps, and the message that explains
+// the delay of a turn. Show works page by page, so clicks can be handled between two pages. The timer stays until all
 // messages are refreshed.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
@@ -224,11 +224,11 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp limits the runs and model calls that are read when a pause begins or ends. People are told about work that
-// arrives later, when it arrives.
+// mostHeldUp limits the runs and model calls that are read when a pause begins or ends. If work arrives later, people
+// are told at its arrival.
 const mostHeldUp = 10_000
 
-// showHeldUp refreshes the messages of runs or turns that a pause holds up, or that continue after the pause.
+// showHeldUp refreshes the messages of runs or turns that a pause delays, or that continue after the pause.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -275,7 +275,7 @@ func (t pausesTx) showHeldUp(timer store.Timer) error {
 	return t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
-// standStill posts in a conversation that a pause holds up its turn.
+// standStill posts in a conversation that a pause delays its turn.
 func (t pausesTx) standStill(turn approvers.Turn) error {
 	if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
 		return err

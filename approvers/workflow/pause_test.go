@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// pausable is the tests' policy with a role whose people may pause everything.
+// pausable is the tests' policy, with a role whose people may pause everything.
 func pausable(p *approvers.Policy) { p.PausedBy = []string{"team-lead"} }
 
 // wantPaused checks that an action was refused because everything is paused.
@@ -26,9 +26,9 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause, no call starts, even if it was approved, and no model is called. Decisions are accepted, and
+// During a pause, no call starts, not even an approved call, and no model is called. Decisions are accepted, and
 // deadlines continue to run. An approved call expires if it can't start in time. After the pause, all work continues
-// from where it stopped.
+// from the point at which it stopped.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -70,7 +70,7 @@ func TestPauseHoldsEverything(t *testing.T) {
 }
 
 // Only people in the roles that the policy names may pause and resume. Slack's current information about these people
-// counts. If two people pause simultaneously, only the first click counts, and the other person is told who was first.
+// counts. If two people pause at the same moment, only the first click counts. The second person is told who was first.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -169,8 +169,8 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	h.answer(turn)
 }
 
-// If the pause interrupted a run that can be repeated, the run is claimed again as soon as the pause ends. Runs that
-// have ended are not claimed again.
+// If the pause interrupted a repeatable run, the bot claims the run again immediately after the pause. Runs that have
+// ended are not claimed again.
 func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -190,7 +190,7 @@ func TestPutBack(t *testing.T) {
 	h.answer(turn)
 }
 
-// Work that a pause holds back does not count as due, and its time does not count as the next due time.
+// During a pause, delayed work does not count as due, and its time does not count as the next due time.
 func TestWhatRestsIsNotDue(t *testing.T) {
 	h := newHarness(t)
 	h.ask(`apply_discount {}`)
@@ -212,9 +212,9 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 }
 
-// A message that arrives during a pause is received, and its sender is told of the pause in the thread, once for each
-// turn. Turns that wait for the model when the pause begins are told too, and so are turns that wait for the model
-// after a decision during the pause.
+// The bot receives a message that arrives during a pause. It tells the sender about the pause in the thread, once for
+// each turn. Some turns wait for the model when the pause begins, or after a decision during the pause. Their
+// requesters are told, too.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -247,7 +247,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// showPause shows a pause, or its end, as its timer does.
+// showPause shows a pause, or the end of a pause, as its timer does.
 func (h *harness) showPause() {
 	h.t.Helper()
 	for ref, timer := range h.timers(store.TimerPause) {
@@ -258,8 +258,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end. This rule holds even if it takes many transactions, and for every
-// point at which the process can be killed. The short form of the test leaves out some of these points.
+// Every waiting turn shows the pause and its end. The test uses many transactions, and kills the process at every
+// point. The short form of the test leaves out some of these points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them
@@ -358,8 +358,8 @@ func (h *harness) survives(fn func()) (alive bool) {
 	return true
 }
 
-// Each person who may end a pause is told about it once. If the policy names other people during the pause, they are
-// told too.
+// Each person who may end a pause is told once. If the policy names other people during the pause, these people are
+// told, too.
 func TestPausersAreTold(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))

@@ -17,8 +17,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A pause immediately cancels the contexts of runs and model calls, but no other contexts. Timers of work that is held
-// back are not read again and again. This work continues at the moment when the pause ends.
+// A pause immediately cancels the contexts of runs and model calls, and no other contexts. The bot does not read the
+// timers of delayed work again and again. This work continues at the moment when the pause ends.
 func TestPauseStopsTheWork(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		running := w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)[0]
@@ -101,8 +101,8 @@ func TestPauseStopsTheWork(t *testing.T) {
 	})
 }
 
-// Once a pause is durable, no tool runs with an open context. This rule holds for every order of the pause and the
-// start of a run.
+// When a pause is durable, no tool runs with an open context. The test tries every order of the pause and the start of
+// a run.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", testkit.Scale(20)) {
 		inFakedTime(t, func(t *testing.T, w *workingHarness) {
@@ -146,7 +146,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 	}
 }
 
-// A handler that finds a pause leaves its timer unchanged, because nothing has failed.
+// If a handler finds a pause, it does not change its timer, because no work has failed.
 func TestPausedIsNoFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		turn := w.say(alice, "think").Turn

@@ -39,7 +39,7 @@ func (h *harness) notices(request string) string {
 	return strings.Join(out, ", ")
 }
 
-// places lists the places where a kind of outbox message of a request is shown or wanted.
+// places lists the places in which a kind of outbox message of a request is shown or wanted.
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
@@ -51,7 +51,7 @@ func (h *harness) places(request string, kind store.OutboxKind) string {
 	return strings.Join(out, ", ")
 }
 
-// lastFacts returns the facts of a chain's last record of a kind, and its payload.
+// lastFacts returns the facts and the payload of a chain's last record of a kind.
 func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
 	h.t.Helper()
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
@@ -165,7 +165,7 @@ func TestHandingOn(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied invited decided approved")
 }
 
-// If a person already has the card by direct message, they would not notice that the request was handed to them.
+// If a person already has the card by direct message, the person would not notice that the request was handed to them.
 // Therefore this person gets a notice.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
@@ -227,7 +227,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	})
 }
 
-// After an edit, people who approved or rejected the earlier arguments are told; the editor is not.
+// After an edit, people who approved or rejected the earlier arguments are told. The editor is not told.
 func TestWhoseDecisionFallsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*approvers.Policy)
@@ -329,8 +329,8 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice links to the card as soon as Slack shows the card. The card can be new, because an edit can cause a new card
-// in another place.
+// A notice links to the card when Slack shows the card. The card can be new, because an edit can cause a new card in
+// another place.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -348,7 +348,7 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	}
 }
 
-// A rejection that does not end the request is recorded and shown like other decisions, and has no other effect.
+// If a rejection does not end the request, it is recorded and shown like other decisions. It has no other effect.
 func TestARejectionOfSeveral(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -369,7 +369,7 @@ func TestARejectionOfSeveral(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown decided decided closed returned")
 }
 
-// A stage of several roles has one card in each place where its roles read their cards. The cards of a user group's
+// A stage of several roles has one card in each place in which its roles read their cards. The cards of a user group's
 // stage go to the group's members.
 func TestCardsOfAStage(t *testing.T) {
 	group := func(p *approvers.Policy) {
@@ -491,8 +491,8 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion makes Slack show a question with a given ts at some addresses, and refuse the question at other
-// addresses. If lost is set, the question is deleted afterwards.
+// showsQuestion lets Slack show a question with a given ts at some addresses. At the other addresses, Slack refuses the
+// question. If lost is set, the question is deleted afterwards.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages
@@ -521,7 +521,7 @@ func (h *harness) reply(who approvers.Identity, ts, text string) workflow.Incomi
 	}
 }
 
-// A message in the thread answers a question only if its author was shown the question before writing it.
+// A message in the thread answers a question only if its author saw the question before writing.
 func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {

@@ -12,19 +12,20 @@ import (
 	"countersign/store"
 )
 
-// PolicySource keeps the policy of this process up to date with the policy in force, which is in the store.
+// PolicySource keeps this process's policy up to date with the policy in force, which is in the store.
 type PolicySource interface {
-	// CatchUp adopts the policy in force. If this process can't use this policy, the error is store.ErrPolicyChanged.
+	// CatchUp adopts the policy in force. If this process can't use the policy in force, the error is
+	// store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force, as far as it knows. While Usable returns false,
-	// no work begins.
+	// Usable reports whether this process can use the policy in force, according to its latest knowledge. While Usable
+	// returns false, no work begins.
 	Usable() bool
 	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
 	Wake()
 }
 
-// ErrPolicyForged means that the history does not record the policy that the store names as the one in force.
+// ErrPolicyForged means that the store names a policy in force that the history does not record.
 var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
 
 // PolicyChange is a policy that comes into force.
@@ -41,7 +42,7 @@ type PolicyChange struct {
 // NewLoad returns an id for a change of the policy.
 func (w *Policies) NewLoad() string { return newID("load", w.now()) }
 
-// InForce reads which policy is in force, without the policy's content. If no policy is stored, the error is
+// InForce reads which policy is in force. It does not read the policy's content. If no policy is stored, the error is
 // store.ErrNotFound.
 func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
@@ -83,8 +84,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 	return p, content, err
 }
 
-// PutIntoForce replaces the policy in force, and records the change. before is the policy that is replaced, or zero if
-// no policy is in force. If another policy is in force, the error is store.ErrConflict.
+// PutIntoForce replaces the policy in force, and records the change. before is the replaced policy. If no policy was in
+// force, before is zero. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()

@@ -20,7 +20,7 @@ type ModelCall struct {
 	Fault string // why package agent found the call invalid; empty: it is valid
 }
 
-// Proposal is one step of the model: its text, and the tool calls that it requests.
+// Proposal is one step of the model: its text and its tool calls.
 type Proposal struct {
 	Turn    string
 	Step    int // Brief.Turn.Step
@@ -30,7 +30,7 @@ type Proposal struct {
 	Tokens  int                  // the cost of the model call
 }
 
-// Propose stores a step and decides, call by call, whether it runs, waits for people, or is refused.
+// Propose stores a step. For each call, it decides whether the call runs, waits for people, or is refused.
 func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 	if len(p.Calls) == 0 {
 		return errors.New("propose: a step without tool calls would wait for ever; call Answer instead")
@@ -82,8 +82,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
-	// All calls are written before the first call is decided, because giveResult can recognize the step's last result
-	// only if all calls exist.
+	// Propose writes all calls before it decides the first call, because giveResult can recognize the step's last
+	// result only if all calls exist.
 	for i := range calls {
 		if err := t.PutCall(calls[i]); err != nil {
 			return err
@@ -116,8 +116,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 	return t.turns.tellIfQueued(turn)
 }
 
-// uniqueID keeps the model's call id. If that id is empty, or was already used in this step, uniqueID makes a new id,
-// because otherwise the next prompt would be invalid.
+// uniqueID keeps the model's call id. If this id is empty, or was already used in this step, uniqueID makes a new id.
+// Otherwise the next prompt would be invalid.
 func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -126,7 +126,7 @@ func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
-// askFacts collects the facts about a question: who asked, where, and in which words.
+// askFacts collects the facts about a request for a call: who asked, where, and in which words.
 func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
@@ -150,8 +150,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose decides one call. If propose opened a request that waits, it returns the request's id. The second result
-// reports whether people were asked at all.
+// propose decides one call. If propose opened a waiting request, it returns the request's id. The second result reports
+// whether people were asked at all.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -256,15 +256,15 @@ func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
 }
 
-// preview is the sentence that describes what a call would do.
+// preview is the sentence that describes the effect of a call.
 type preview struct {
 	text  string
 	made  bool   // the text was made from the tool's title and the arguments
 	fault string // why the policy's own sentence could not be rendered
 }
 
-// preview renders the policy's description of what a call would do. If there is no description, or it can't be
-// rendered, the sentence is made from the tool's title and the arguments.
+// preview renders the policy's description of a call's effect. If there is no description, or it can't be rendered,
+// preview makes the sentence from the tool's title and the arguments.
 func (t proposalsTx) preview(tool Tool, agent string, args json.RawMessage, values map[string]any, secrets []string) (says preview) {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	if p.Preview.Render != nil {
@@ -302,7 +302,8 @@ func (t proposalsTx) ask(call store.Call, e approvers.Execution, r approvers.Req
 	return t.cards.wantCard(r)
 }
 
-// open opens a request for a call, and fills in r from the call and its execution. Nothing runs until it is approved.
+// open opens a request for a call, and fills in r from the call and its execution. The call runs only after its
+// approval.
 func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
 	if r.Facts.Caller != nil && r.Retry == nil {
@@ -336,7 +337,7 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	return r, t.apply(r, events)
 }
 
-// auditProposed records a call, the people whose messages led to it, its digest and its plan.
+// auditProposed records a call with its digest, its plan, and the people whose messages led to the call.
 func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
@@ -368,8 +369,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool. A tool that differs from its pinned definition is normally blocked; if the policy treats it as an
-// unknown tool, tool returns it unblocked.
+// tool finds a tool. A tool that differs from its pinned definition is normally blocked. If the policy treats it as an
+// unknown tool, the function returns it unblocked.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {
@@ -378,8 +379,8 @@ func (t *tx) tool(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// unlike returns the reason why a call can't run with the tool's current definition, or "". hash is the hash of the
-// definition for which the call was made.
+// unlike returns the reason why a call can't run with the tool's current definition. If the call can run, it returns
+// "". hash is the hash of the definition for which the call was made.
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
 	switch {
@@ -395,8 +396,8 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// forbidden returns why the policy does not let a caller's call run any more, or "". A nil caller is Countersign's own
-// agent.
+// forbidden returns the reason why the policy no longer allows a caller's call. If the policy allows the call, it
+// returns "". A nil caller is Countersign's own agent.
 func (t *tx) forbidden(c *approvers.Caller, tool string) string {
 	if c == nil {
 		return ""
@@ -411,7 +412,7 @@ func (t *tx) forbidden(c *approvers.Caller, tool string) string {
 	return ""
 }
 
-// look returns why a blocked tool can't be called, and who can change that.
+// look returns why a blocked tool can't be called, and who can end the block.
 func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }

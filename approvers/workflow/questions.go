@@ -66,8 +66,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	})
 }
 
-// answerByWriting treats a message as the answer to the model's question, if the turn waits for nothing else and the
-// author is a requester who was shown the question before writing.
+// answerByWriting treats a message as the answer to the model's question under two conditions: the turn waits for
+// nothing else, and the author is a requester who saw the question before writing.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -153,11 +153,11 @@ func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outc
 const (
 	MaxElicitations = 5                // questions in one try of a run
 	AnswerWithin    = 10 * time.Minute // how long a person has to answer each
-	// maxWaiting limits how many runs may wait for people simultaneously, so that workers stay free for other runs.
+	// maxWaiting limits how many runs may wait for people at the same time, so workers stay free for other runs.
 	maxWaiting = 16
 )
 
-// The errors of a run that can't ask. Each text is a sentence for the tool, which may pass it to the model.
+// The errors of a run that can't ask. Each text is a sentence for the tool. The tool may pass it to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrNobodyToAsk         = errors.New("another agent asked for this run, and there is no person to ask")
@@ -212,10 +212,10 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit asks the person who requested a call a question of the call's run, which is in this process. Elicit waits
-// until the person answers, the answer's deadline passes, or the run ends, and returns the elicitation in its final
-// state. Elicit does not poll; it is woken when the elicitation ends. If ctx ends, Elicit cancels the elicitation with
-// the reason that the function why returns.
+// Elicit asks a question of a run in this process. It asks the person who requested the run's call. Elicit waits until
+// the person answers, the answer's deadline passes, or the run ends. Then it returns the elicitation in its final
+// state. Elicit does not poll, because the end of the elicitation wakes it. If ctx ends, Elicit cancels the
+// elicitation. The function why returns the reason.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -307,7 +307,8 @@ func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
-// Respond records the answer of the person who was asked: the values of the form, or none if they visited an address.
+// Respond records the answer of the asked person: the values of the form. If the person visited an address, there are
+// no values.
 func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage) error {
 	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		if q.Schema != nil {
@@ -321,7 +322,7 @@ func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage
 	})
 }
 
-// Decline records that the person who was asked refuses to answer.
+// Decline records that the asked person refuses to answer.
 func (w *Questions) Decline(ctx context.Context, c Click) error {
 	return w.reply(ctx, "decline elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		return q.Decline(c.Who, c.At, t.now)

@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders of these messages
-// are told that the messages wait only if the model call leads to a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders are told that their
+// messages wait, but only if the model call leads to a wait for people.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.messagesOf(turn) {
@@ -122,7 +122,7 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestWithdrawAllByNobody checks that a denied withdrawal changes nothing; even the waiting messages stay as they were.
+// TestWithdrawAllByNobody checks that a denied withdrawal changes nothing, not even the waiting messages.
 func TestWithdrawAllByNobody(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -202,8 +202,8 @@ func TestTryAgain(t *testing.T) {
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 }
 
-// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't be resumed while a newer turn is the
-// current one.
+// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't continue while a newer turn is the current
+// turn.
 func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn

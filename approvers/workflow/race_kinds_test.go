@@ -62,8 +62,8 @@ func oneDecided(r *raceHarness, ra *race) (string, error) {
 	return string(q.Decisions[0].Kind), nil
 }
 
-// inTheirTurn lets the people of the second stage try again when their stage has begun. Real people would do so when
-// they get the card. If somebody tries again and again, the history does not record each denial.
+// inTheirTurn lets the people of the second stage try again when their stage has begun. Real people do this when they
+// get the card. If somebody tries again and again, the history does not have a record of each denial.
 func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
@@ -77,7 +77,7 @@ func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	}
 }
 
-// twoOfEach checks that first two of the first eight people approved, and then two of the second eight.
+// twoOfEach checks that two of the first eight people approved, and then two of the second eight people.
 func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedNotMember)
 	q := r.request(ra.requests[0].ID)
@@ -92,8 +92,8 @@ func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	return "two of each", nil
 }
 
-// takesBack lets the first person revoke their approval, while the other people approve or just after some of them have
-// approved.
+// takesBack lets the first person revoke their approval. The other people approve at the same time, or some of them
+// just before.
 func takesBack(r *raceHarness, ra *race, i int) error {
 	if i > 0 {
 		return r.decide(ra, i, 0, approvers.Approve)
@@ -106,8 +106,8 @@ func takesBack(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// backOrRun accepts two outcomes. Either the request was revoked and never runs, or the call ran once and the person
-// who tried to revoke the approval is told that it is too late.
+// backOrRun accepts two outcomes. Either the request was revoked and never runs, or the call ran once. In the second
+// case, the person is told that the revocation came too late.
 func backOrRun(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)
@@ -125,7 +125,7 @@ func backOrRun(r *raceHarness, ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s, ran %d times, %d won, %d decisions, taken back: %w", q.State, q.ClosedBy, ra.ran, won, len(q.Decisions), ra.errs[0])
 }
 
-// allOrOne lets four people approve all calls of the card, and twelve approve one call each.
+// allOrOne lets four people approve all calls of the card. Twelve people approve one call each.
 func allOrOne(r *raceHarness, ra *race, i int) error {
 	if i%4 > 0 {
 		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
@@ -139,8 +139,8 @@ func allOrOne(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// eachOnce checks that each call was decided once and ran once. eachOnce also checks that a person who approved all
-// calls together decided either all of them or none.
+// eachOnce checks that each call was decided once and ran once. If a person approved all calls together, eachOnce also
+// checks that the person decided either all calls or none.
 func eachOnce(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {

@@ -17,11 +17,10 @@ import (
 	"countersign/store"
 )
 
-// TestSixteenDeciders lets sixteen people act on one request at the same moment, in every way in which their actions
-// can conflict, while approved calls are run. Each race must have only one outcome, and all other people must be told
-// about it. The history and the outbox must contain exactly the expected records and messages. The test runs 100 races;
-// COUNTERSIGN_RACES sets another number. Ten thousand races take some minutes. docs/figures.md says how often the test
-// was run.
+// TestSixteenDeciders lets sixteen people act on one request at the same moment. The test tries every kind of conflict,
+// while approved calls run. Each race must have only one outcome, and all late people must be told. The history and the
+// outbox must contain exactly the expected records and messages. The test runs 100 races; COUNTERSIGN_RACES sets
+// another number. Ten thousand races take some minutes. docs/figures.md says how often the test was run.
 func TestSixteenDeciders(t *testing.T) {
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0
@@ -51,8 +50,8 @@ var sixteen = func() (out []approvers.Identity) {
 	return out
 }()
 
-// racing changes a policy so that the sixteen people may approve the tools. For most tools, all of them may approve in
-// one stage. For issue_refund, eight may approve at the first stage and eight at the second.
+// racing changes a policy so that the sixteen people may approve the tools. For most tools, all sixteen people may
+// approve in one stage. For issue_refund, eight may approve at the first stage and eight at the second.
 func racing(p *approvers.Policy) {
 	role := func(name string, who []approvers.Identity) approvers.Role {
 		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}
@@ -73,7 +72,7 @@ func racing(p *approvers.Policy) {
 	}
 }
 
-// raceKind is one way in which the people's actions conflict.
+// raceKind is one kind of conflict between the people's actions.
 type raceKind struct {
 	name    string
 	calls   []string                                  // of one step
@@ -150,7 +149,7 @@ func (r *raceHarness) gun(kind raceKind, races []*race) {
 	people.Wait()
 }
 
-// claim runs an approved call immediately, as the executor does, if it may still be run.
+// claim immediately runs an approved call, as the executor does, if the call may still run.
 func (r *raceHarness) claim(ra *race, q approvers.Request) {
 	_, run, err := r.Runs.Claim(r.ctx(), q.Execution)
 	if err == nil && run {
@@ -191,8 +190,7 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won counts the people whose action was accepted. The function fails unless every other person was told why their
-// action came too late.
+// won counts the people whose action was accepted. The function fails unless every late person was told the reason.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied
@@ -209,8 +207,8 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 }
 
 // exact compares the history and the outbox messages of finished requests with the actions. The function expects one
-// record for each decision and each denial, one run and one result for an approved call, one result for any other call,
-// and one card at each stage that was reached. The function accepts nothing else.
+// record for each decision and each denial. An approved call has one run and one result, and any other call has one
+// result. Each reached stage has one card. The function accepts nothing else.
 func (r *raceHarness) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {

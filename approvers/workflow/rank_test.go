@@ -12,7 +12,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// ranks lists the rank of each kind of outbox message that names one of the refs.
+// ranks lists the rank of each kind of outbox message of the given refs.
 func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	h.t.Helper()
 	out := map[store.OutboxKind]store.Rank{}
@@ -30,7 +30,7 @@ func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	return out
 }
 
-// TestRanks checks that urgent messages go before other cards, and that cards go before messages that only inform.
+// TestRanks checks the order: urgent messages, then other cards, then informational messages.
 func TestRanks(t *testing.T) {
 	const first, plain, last = store.RankFirst, store.RankPlain, store.RankLast
 	h := newHarness(t)
@@ -72,8 +72,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRankOfABundle checks that a bundle has the rank of its most critical request. The position of this request in the
-// bundle does not matter.
+// TestRankOfABundle checks that a bundle has the rank of its most critical request. The position of the critical
+// request in the bundle does not matter.
 func TestRankOfABundle(t *testing.T) {
 	for _, c := range []struct {
 		calls []string
@@ -95,7 +95,7 @@ func TestRankOfABundle(t *testing.T) {
 }
 
 // TestManyChangesAreOneDelivery checks a card that changes while it waits for Slack. The changes don't move the card in
-// the queue, and one delivery shows them all.
+// the queue, and one delivery shows all changes.
 func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -119,8 +119,8 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 	}
 }
 
-// TestYielding checks messages whose order does not matter. If Slack asked for a delay, the message lets the rest of
-// its lane pass. If a message failed for another reason, it does not let the rest pass.
+// TestYielding checks messages whose order does not matter. If Slack asked for a delay of a message, the other messages
+// of its lane may pass. If a message failed for another reason, the other messages wait.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool
@@ -145,8 +145,8 @@ func TestYielding(t *testing.T) {
 	}
 }
 
-// TestFirstIsNotBehindTheRest checks that a thousand messages that only inform don't delay messages of higher ranks,
-// even if all workers for such messages are busy.
+// TestFirstIsNotBehindTheRest checks that a thousand informational messages don't delay messages of higher ranks, even
+// if all workers for informational messages are busy.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {

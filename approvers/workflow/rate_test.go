@@ -21,7 +21,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// running is a clock that runs, and that can be set forward and back.
+// running is a clock that runs. A test can set it forward and back.
 type running struct {
 	mu      sync.Mutex
 	base    time.Time // what it showed when it was started
@@ -69,8 +69,8 @@ type lateness struct {
 	all map[string]time.Duration
 }
 
-// timed is a handler whose transitions are timed, from their due time to their commit. A timer that was read before the
-// clock was set back may no longer be due when it is handled. Such a timer is handled again later, so the last time
+// timed is a handler that measures its transitions, from their due time to their commit. A timer that was read before
+// the clock was set back may no longer be due when it is handled. Such a timer is handled again later, so the last time
 // counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	return func(ctx context.Context, t store.Timer) error {
@@ -169,8 +169,8 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 }
 
-// crowd opens n requests, each in its own thread: every second one will expire, and the others escalate before they
-// expire.
+// crowd opens n requests, each in its own thread. Every second request will expire, and the other requests escalate
+// before they expire.
 func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	t.Helper()
 	requests := make([]string, n)
@@ -237,8 +237,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once returns two counts for a request: how often it expired or escalated before it was due, and how often it did so
-// again after the first time.
+// once returns two counts for a request: how often it expired or escalated before its due time, and how often it did so
+// a second time or later.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

@@ -14,7 +14,8 @@ import (
 	"countersign/store"
 )
 
-// silence is how long a direct message's top level may be quiet before the next message begins a new conversation.
+// silence is how long the top level of a direct message may be quiet. After this time, the next message begins a new
+// conversation.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
@@ -49,7 +50,7 @@ type MessageResult struct {
 	Denied *approvers.Denied
 }
 
-// deny records that the author may not ask, if denied is not nil. The author is told only if start is set. start means
+// If denied is not nil, deny records that the author may not ask. The author is told only if start is set. start means
 // that the message was addressed to the bot.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
@@ -107,9 +108,9 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 	return result, err
 }
 
-// writtenBefore reports whether a message of a thread is older than every message that people wrote to the bot there.
-// Such a message was written to other people. Such a message can arrive after the mention that began the conversation,
-// because the two messages came over different connections to Slack.
+// writtenBefore reports whether a message of a thread is older than all messages that people wrote to the bot in this
+// thread. Such a message was written to other people. Such a message can arrive after the mention that began the
+// conversation, because the two came over different connections to Slack.
 func writtenBefore(conversation []store.Message, ts string) bool {
 	for _, m := range conversation {
 		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
@@ -127,8 +128,8 @@ func beforeRecent(recent []store.Message, ts string) bool {
 }
 
 // alreadyTold checks whether the workflow already has a message's deletion, or the message itself. Deliveries can
-// arrive out of order: the edit of a recent message may come before the message's own event. The message is then stored
-// with the edited text, and its own event changes nothing.
+// arrive out of order: the edit of a recent message may arrive before the message's own event. The bot then stores the
+// message with the edited text, and the message's own event changes nothing.
 func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
 	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == "" {
 		return err
@@ -176,8 +177,8 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 	}, nil
 }
 
-// acceptMessage stores the message. The message then starts a turn, joins a turn that has not started, stops the
-// current turn, answers a question of the model or of an approver, or waits.
+// acceptMessage stores the message. The message then has one of these effects: it starts a turn, joins a turn that has
+// not started, stops the current turn, answers a question of the model or of an approver, or waits.
 func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, result *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
@@ -247,8 +248,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	return t.tellQueued(turn)
 }
 
-// tellGap tells a conversation, once for each gap, that the bot was away when its message was written. recent has the
-// messages before the given one.
+// tellGap tells a conversation that the bot was away when its message was written. It does this once for each gap.
+// recent has the messages before the given one.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -300,7 +301,8 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	return turn.ID, t.think(turn)
 }
 
-// think schedules the next model call of a turn. If a pause holds up the call, a message in the conversation says so.
+// think schedules the next model call of a turn. If a pause delays the call, a message in the conversation explains the
+// delay.
 func (t turnsTx) think(turn approvers.Turn) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: t.now, Affinity: store.ToConversation + turn.Conversation}); err != nil {
 		return err
@@ -326,8 +328,8 @@ func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }
 
-// slackClock is the latest time on Slack's clock that the workflow knows, from the newest message that it has seen. The
-// local clock may be wrong, so times that are compared with message timestamps come from slackClock.
+// slackClock is the latest known time on Slack's clock. It comes from the newest message that the workflow has seen.
+// The local clock may be wrong, so comparisons with message timestamps use slackClock.
 type slackClock struct{ seconds atomic.Int64 }
 
 // saw records the ts of an existing message.
@@ -353,7 +355,7 @@ func sentAt(ts string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// sentBefore reports whether the message with the first ts was sent before the message with the second ts.
+// sentBefore compares two ts. It reports whether the message with the first ts was sent first.
 func sentBefore(ts, other string) bool {
 	if a, b := sentAt(ts), sentAt(other); !a.Equal(b) {
 		return a.Before(b)

@@ -12,8 +12,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times. All messages that people wrote before the time until were received. At the time open,
-// Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
+// Received records two times. The bot has received all messages that people wrote before the time until. At the time
+// open, Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
 // process reads them again from the beginning of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
@@ -33,9 +33,9 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Missed records a gap from the last times of Received until now. In the gap Slack could not deliver or, if quiet is
-// set, no delivery arrived. Missed schedules the reading of the messages in the gap. If the store never received a
-// delivery, no message was missed.
+// Missed records a gap from the last times of Received until now. In the gap, Slack could not deliver. If quiet is set,
+// no delivery arrived. Missed schedules the reading of the messages in the gap. If the store never received a delivery,
+// the bot missed no message.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -64,8 +64,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap. StillWaits does so only if the gap was so long
-// that Slack gave up deliveries. A click in such a gap is lost.
+// StillWaits reminds the people of each request that waited in a gap. StillWaits does this only if the gap was so long
+// that Slack dropped deliveries. A click in such a gap is lost.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -98,7 +98,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// ChannelRead records that the gap's messages were read in all channels up to the given one.
+// ChannelRead records the bot's progress: it has read the gap's messages in all channels up to the given channel.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -110,8 +110,8 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 	})
 }
 
-// CaughtUp records that the messages of a gap were read. If there was another gap meanwhile, the timer for the next
-// reading stays.
+// CaughtUp records that the messages of a gap were read. If there was another gap in the meantime, the timer for the
+// next reading stays.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -150,7 +150,7 @@ func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) 
 	return t.PutSetting(row)
 }
 
-// startAnew forgets the recorded times and gaps, so that the next start counts as the first.
+// startAnew forgets the recorded times and gaps, so the next start counts as the first start.
 func (t receptionTx) startAnew() error {
 	_, row, err := settings.ReadReception(t)
 	if err != nil {
@@ -163,8 +163,8 @@ func (t receptionTx) startAnew() error {
 }
 
 // forgettable returns the time before which handled deliveries may be forgotten. The result is normally the given time.
-// If older messages may be read again, it is an earlier time, because the deliveries of these messages must still be
-// known.
+// If older messages may be read again, this time is earlier, because the store must still know the deliveries of these
+// messages.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {
@@ -180,7 +180,7 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	return before, nil
 }
 
-// retryDeferred makes deferred deliveries due now. Deferred deliveries wait because Slack could not say who sent them.
+// retryDeferred makes deferred deliveries due now. Deferred deliveries wait because Slack could not name their sender.
 func (t receptionTx) retryDeferred() error {
 	timers, err := t.Timers(store.TimerInbox, maxRetried)
 	if err != nil {

@@ -16,8 +16,8 @@ func (h *harness) reception() settings.Reception {
 	return now
 }
 
-// TestReception: messages are read from the last time at which everything was received. After a restart, messages are
-// read from that time again, until all messages are read.
+// TestReception: the bot reads messages from the last time at which it had received everything. After a restart, the
+// bot reads from this time again, until it has read all messages.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -49,7 +49,7 @@ func TestReception(t *testing.T) {
 	}
 }
 
-// TestKnownWhileReadAgain: the record of a delivery is kept for as long as its message may be read again.
+// TestKnownWhileReadAgain: the store keeps the record of a delivery while the bot may read its message again.
 func TestKnownWhileReadAgain(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -71,7 +71,7 @@ func TestKnownWhileReadAgain(t *testing.T) {
 }
 
 // TestRestoredReadsNothing: messages from before the first start of a store, or before its first start after a restore,
-// may have been answered. The bot does not read such messages, even if the margin before a gap includes their time.
+// may already have an answer. The bot does not read such messages, even if the extra time before a gap includes them.
 func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

@@ -22,8 +22,8 @@ func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.PutRequest(r) }))
 }
 
-// A stored request that differs from its history permits nothing. People who try to decide it are told, the request is
-// voided, and nothing runs.
+// A stored request that differs from its history allows nothing. People who try to decide such a request are told. The
+// request is voided, and its call does not run.
 func TestChangedRequestFailsClosed(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Request){
 		"the quorum is 0":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
@@ -49,7 +49,7 @@ func TestChangedRequestFailsClosed(t *testing.T) {
 	}
 }
 
-// A claim, too, compares the request with its history: a request that was changed after the last decision does not run.
+// A claim also compares the request with its history: a request that was changed after the last decision does not run.
 func TestChangedAfterTheApproval(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)
@@ -59,7 +59,7 @@ func TestChangedAfterTheApproval(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// A handler that panics is tried a few times and set aside; other handlers continue.
+// A handler that panics is tried a few times and then set aside. Other handlers continue.
 func TestPanicInAHandler(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.put("bad", "good")
@@ -122,7 +122,7 @@ func (x tornTx) Execution(id string) (approvers.Execution, error) {
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
 // If a damaged record can't be closed, all work that needs the record fails. The record's timers are given up after
-// some tries, so that they are not tried for ever.
+// some tries, so the bot does not try them for ever.
 func TestDamageThatCannotBeClosed(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)

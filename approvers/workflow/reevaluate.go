@@ -12,9 +12,10 @@ import (
 )
 
 // Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
-// Cards show the new plan. A request is voided if nobody can approve it any more, or if its tool has changed.
+// Cards show the new plan. Reevaluate voids a request if nobody can approve it any more, or if its tool has changed.
 // Reevaluate may run in the background, because every decision and every run also checks the policy and the tools. If
-// the policy or the tools change again meanwhile, Reevaluate starts over. Concurrent calls run one after the other.
+// the policy or the tools change again during the checks, Reevaluate starts over. Concurrent calls run one after the
+// other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -24,8 +25,7 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// This transaction begins after all transactions that still saw the old policy, so it sees the requests that
-		// they wrote.
+		// This transaction begins after all transactions with the old policy, so it sees the requests that they wrote.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// After a restart with another policy, waiting requests are checked against it immediately: a card shows the new risk
-// and the new stages, and a request that nobody can approve any more is voided without a click.
+// After a restart with another policy, the bot immediately checks waiting requests against the policy. A card shows the
+// new risk and the new stages. If nobody can approve a request any more, it is voided without a click.
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -48,7 +48,7 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// The policy changes several times. A request's plan names the change as a reason only once, and the request keeps the
+// The policy changes several times. A request's plan names the change as a reason only once. The request keeps the
 // times of its deadline, reminder and escalation.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
@@ -86,7 +86,7 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed replanned replanned")
 }
 
-// A lapsed approval is shown on the cards and recorded, even if nobody clicks.
+// The cards show a lapsed approval, and the history records it, even if nobody clicks.
 func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h := newHarness(t)
 	two := func(self bool) func(*approvers.Policy) {
@@ -110,7 +110,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided replanned")
 }
 
-// slow is a store that can hold back the end of write transactions.
+// slow is a store that can delay the end of write transactions.
 type slow struct {
 	store.Store
 	mu    sync.Mutex
@@ -140,8 +140,8 @@ func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// A request that is being written while the policy changes was planned under the old policy. Such a request is
-// re-evaluated too.
+// If the policy changes while a request is being written, the request has a plan under the old policy. Such a request
+// is re-evaluated too.
 func TestReconsiderWhatIsBeingWritten(t *testing.T) {
 	h := newHarness(t)
 	s := &slow{}
@@ -168,8 +168,8 @@ func stricter(hash string) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
 }
 
-// Several callers reload one policy after the other. Meanwhile, earlier policies are still being applied, and people
-// decide. In the end, every request has been checked against the last policy.
+// Several callers reload one policy after the other. At the same time, earlier policies are still being applied, and
+// people decide. In the end, every request has been checked against the last policy.
 func TestReconsiderDuringReloads(t *testing.T) {
 	h := newHarness(t)
 	var ids []string

@@ -17,7 +17,7 @@ import (
 const maxRefusals = 50
 
 // Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same
-// feature. Refused also drops refusals after whose time a new try is allowed.
+// feature. Refused also drops refusals if the bot may try the feature again.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)
@@ -35,9 +35,9 @@ func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	})
 }
 
-// A message that a requester waits for, or that asks people a question, is never given up immediately. If Slack refuses
-// such a message at all addresses, it is tried again after increasing delays. The message is also tried again when the
-// bot starts, because somebody may have removed the cause.
+// The bot never immediately gives up a message that a requester waits for, or that asks people a question. If Slack
+// refuses such a message at all addresses, the bot tries it again after growing delays. The message is also tried again
+// when the bot starts, because somebody may have removed the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
 	firstQuestionRetry = time.Minute // shorter, because a question has a deadline
@@ -63,8 +63,8 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try for an answer or a question that Slack refuses and that has no other address.
-// retryLater gives up if the message is too old, or if the question no longer needs an answer.
+// retryLater schedules another try for a refused answer or question without another address. retryLater gives up if the
+// message is too old, or if the question no longer needs an answer.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {
@@ -101,7 +101,7 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 const maxRetried = 10_000
 
 // retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
-// increase the delay. With a longer delay, an answer could appear hours after Slack would accept the answer.
+// increase the delay. With a longer delay, an answer could appear hours after Slack accepts messages again.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"countersign/store"
 )
 
-// reminding changes the policy so that people who have not decided are reminded n times, each time after the duration
-// d.
+// reminding changes the policy: people who have not decided get n reminders, each after the duration d.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }
@@ -22,8 +21,8 @@ func (h *harness) wantReminders(request string, want map[string]int) {
 	}
 }
 
-// TestRemindersComeAndEnd checks that each person who has not decided is reminded as often as the policy says, and
-// nobody after the decision.
+// TestRemindersComeAndEnd checks that each person who has not decided gets the policy's number of reminders. After the
+// decision, nobody gets a reminder.
 func TestRemindersComeAndEnd(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 2))
 	start := h.clock.Now()
@@ -52,8 +51,8 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	}
 }
 
-// TestRemindersPassBy checks that absent people get no reminder. Stand-ins get reminders, and so do leads who were told
-// about the request.
+// TestRemindersPassBy checks that absent people get no reminder. Stand-ins, and leads who were told about the request,
+// also get reminders.
 func TestRemindersPassBy(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, reminding(20*time.Minute, 1))
 	start := h.clock.Now()
@@ -63,8 +62,8 @@ func TestRemindersPassBy(t *testing.T) {
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
 }
 
-// TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb is reminded when it ends, also after
-// a restart. If the request is decided before, the reminder is dropped.
+// TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb gets the reminder when it ends, also
+// after a restart. If the request is decided before, the reminder is dropped.
 func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	for _, decided := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(8*time.Minute, 1))
@@ -93,7 +92,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestEverybodyIsToldAgain checks that everybody is told again after the last lead was told, if the policy says so.
+// TestEverybodyIsToldAgain checks that all people are told again after the last lead was told.
 func TestEverybodyIsToldAgain(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
 	start := h.clock.Now()
@@ -105,7 +104,7 @@ func TestEverybodyIsToldAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated reminded")
 }
 
-// TestSilenceGoesUpToTheEnd checks that if nobody decides, each lead gets the stage's whole time before the request is
+// TestSilenceGoesUpToTheEnd checks that each lead gets the stage's whole time if nobody decides. Then the request is
 // rejected.
 func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) {
@@ -125,11 +124,10 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExpired)
 }
 
-// TestJumpsOfTheClock checks that no step is done twice, and that no step that is still useful is lost, for every jump
-// of the clock.
+// TestJumpsOfTheClock checks every jump of the clock: no step is done twice, and no useful step is lost.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
-	// After a late step the next wait begins late, so there is less time for reminders.
+	// After a late step, the next wait begins late, so less time remains for reminders.
 	tests := []struct {
 		name  string
 		jumps []time.Duration // ten minutes apart, the first after five minutes

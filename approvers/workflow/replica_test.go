@@ -56,8 +56,8 @@ func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) wo
 	return c
 }
 
-// If one replica ends work that runs in the other replica, the other one stops it. With a notice, the other replica
-// stops the work at once. Without a notice, it stops the work within two seconds.
+// If one replica ends work that runs in another replica, the other replica stops the work. With a notice, the other
+// replica stops the work immediately. Without a notice, it stops the work within two seconds.
 func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
@@ -140,8 +140,8 @@ func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	}
 }
 
-// Before a replica posts a message, it searches Slack for the message only if the message waited when the replica got
-// its share. Until the replica has listed the waiting messages, the clocks decide.
+// Before a replica posts a message, it may search Slack for the message. It does this only if the message waited when
+// the replica got its share. Until the replica has listed the waiting messages, the clocks decide.
 func TestMadeAmongReplicas(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		got := time.Now()
@@ -187,14 +187,14 @@ func TestMadeAmongReplicas(t *testing.T) {
 	})
 }
 
-// wokenSource is a policy source that counts how often it is woken.
+// wokenSource is a policy source that counts its wake-ups.
 type wokenSource struct{ woken atomic.Int64 }
 
 func (*wokenSource) CatchUp(context.Context) error { return nil }
 func (*wokenSource) Usable() bool                  { return true }
 func (s *wokenSource) Wake()                       { s.woken.Add(1) }
 
-// A change of the policy in one replica makes the other replicas read the new policy at once.
+// If one replica changes the policy, the other replicas immediately read the new policy.
 func TestAnotherReplicaChangesThePolicy(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		var source wokenSource

@@ -12,13 +12,13 @@ import (
 	"countersign/store"
 )
 
-// The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. A lost message that
-// is still relevant is posted again in three cases: when somebody asks, by a message in its thread or by /countersign
-// pending; when people are notified again (a reminder, an escalation, other people or other arguments); and in any case
-// before its deadline. The message is not posted again immediately, because somebody may have deleted it on purpose.
+// The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. The bot posts a lost
+// message again, if it is still relevant, in three cases. Somebody asks, by a message in its thread or by /countersign
+// pending. People are notified again (a reminder, an escalation, other people or other arguments). Its deadline is
+// near. The bot does not post the message again immediately, because somebody may have deleted it on purpose.
 
-// reposts lists the points at which a lost message is posted again because its deadline is near. The points are the
-// moments when 1/4, 1/8 or 1/16 of its time is left.
+// reposts lists the times at which a lost message is posted again because its deadline is near. At these times, 1/4,
+// 1/8 or 1/16 of the message's time is left.
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
@@ -32,8 +32,8 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Replace posts an outbox message again, because Slack does not let the bot edit it any more. s is the message as it
-// was read. The old message, whose buttons no longer work, is deleted once the new one is shown.
+// Replace posts an outbox message again, because Slack no longer lets the bot edit it. s is the message as it was read.
+// When the new message is shown, the bot deletes the old message, whose buttons no longer work.
 func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -151,7 +151,7 @@ func (t repostsTx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, er
 	return cards, nil
 }
 
-// turnAgain posts the lost and relevant messages of a waiting turn again, because somebody wrote in its thread.
+// turnAgain posts the lost and relevant messages of a waiting turn again, because somebody wrote in the turn's thread.
 func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	if turn.State != approvers.TurnWaiting {
 		return nil
@@ -181,8 +181,8 @@ func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	return nil
 }
 
-// spokenUnder posts a lost message again because somebody wrote in its thread. Slack keeps a thread even if its first
-// message was deleted.
+// spokenUnder posts a lost message again, because somebody wrote in the message's thread. Slack keeps a thread even if
+// its first message was deleted.
 func (t repostsTx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
@@ -228,15 +228,15 @@ type relevance struct {
 	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
-// first returns the earliest time at which the message is posted again because its deadline is near.
+// first returns the earliest time at which the near deadline requires a repost.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next time after now at which the message is posted again because its deadline is near. If there is
-// no such time, next returns zero.
+// next returns the next time after now at which the near deadline requires a repost. If there is no such time, next
+// returns zero.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -294,7 +294,7 @@ func (t repostsTx) relevanceOf(request string) (relevance, error) {
 	return shortest([]approvers.Request{r}), err
 }
 
-// relevanceOfStep returns the relevance of a step, which follows from the requests for which the step waits.
+// relevanceOfStep returns the relevance of a step. It depends on the requests for which the step waits.
 func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {

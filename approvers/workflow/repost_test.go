@@ -88,8 +88,8 @@ func TestDeletedCards(t *testing.T) {
 	}
 }
 
-// TestDeletedCardsOfOthers checks that a deleted card comes back when other people at the same place must see it. This
-// rule also holds if Slack did not report the deletion.
+// TestDeletedCardsOfOthers checks that a deleted card is posted again if other people at the same place must see it.
+// The bot also does this if Slack did not report the deletion.
 func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
@@ -112,8 +112,8 @@ func TestDeletedCardsOfOthers(t *testing.T) {
 	}
 }
 
-// TestCardsDeletedRepeatedly checks that a repeatedly deleted card is reposted less and less often before its deadline.
-// In the end, the card is not reposted, and stays deleted.
+// TestCardsDeletedRepeatedly checks a card that is deleted repeatedly: the bot posts it again less and less often
+// before its deadline. In the end, the card is not reposted, and stays deleted.
 func TestCardsDeletedRepeatedly(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
@@ -144,8 +144,8 @@ func TestCardsDeletedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotMatterStaysAway checks that a deleted message is not posted again if it is a decided card, an answer
-// or a notice.
+// TestWhatDoesNotMatterStaysAway checks deleted messages that are not posted again: a decided card, an answer and a
+// notice.
 func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -168,8 +168,8 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	}
 }
 
-// TestDeletedInTheThread checks that a message in the requester's thread comes back after the next message there: the
-// step, an approver's question, the question about a run.
+// TestDeletedInTheThread checks that a deleted message in the requester's thread is posted again after the next message
+// there: the step, an approver's question, the question about a run.
 func TestDeletedInTheThread(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -210,8 +210,8 @@ func TestDeletedInTheThread(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestTheDeadlineIsPutOff checks that after a deadline was postponed, a deleted message is posted again shortly before
-// the new deadline, and not before the old deadline.
+// TestTheDeadlineIsPutOff checks a postponed deadline: a deleted message is posted again shortly before the new
+// deadline, and not before the old deadline.
 func TestTheDeadlineIsPutOff(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -235,8 +235,9 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedMeanwhile checks that a deletion is not lost if it is reported before the post is recorded, or during an
-// update. A message that was posted again because Slack refused further changes is not confused with the earlier one.
+// TestDeletedMeanwhile checks that a deletion is not lost if Slack reports it before the post is recorded, or during an
+// update. Slack refused changes of a message, and the bot posted it again. The bot does not confuse the new message
+// with the earlier message.
 func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -269,8 +270,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReminderFindsOut checks a card that was deleted without an event. A reminder detects this, and the card is posted
-// again immediately.
+// TestReminderFindsOut checks a card that was deleted without an event. A reminder detects the deletion, and the bot
+// immediately posts the card again.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -33,11 +33,11 @@ type Loss struct {
 	Reason  string
 }
 
-// Restored closes all open work in a restored store, because it is unknown what happened after the backup. Requests and
-// calls that have not run are voided, interrupted runs get an unknown outcome, turns stop, deliveries are set aside,
-// and grants end. Messages that people wrote since the backup are not read again, because they may have been answered.
-// Finally Restored records the restoration. Restored must be called before any other work on the store. After a crash,
-// it must be called again.
+// Restored closes all open work in a restored store, because nobody knows what happened after the backup. Restored
+// voids requests and calls that have not run, and stops turns. Interrupted runs get an unknown outcome, deliveries are
+// set aside, and grants end. The bot does not read messages that people wrote since the backup, because they may
+// already have an answer. Finally Restored records the restoration. Call Restored before any other work on the store.
+// After a crash, call it again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -90,8 +90,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 }
 
 // Salvaged makes a salvaged store usable. Salvaged closes all records to which a lost record belongs, records the
-// losses of the history, and closes open work as Restored does. Salvaged must be called before any other work on the
-// store.
+// losses of the history, and closes open work as Restored does. Call Salvaged before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
@@ -146,7 +145,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	return w.Restored(ctx, x)
 }
 
-// clearMarks removes damaged records that could not be closed, because it is unknown to what they belong.
+// clearMarks removes damaged records that could not be closed, because nobody knows to what they belong.
 func (w *History) clearMarks(ctx context.Context) error {
 	in, ok := w.Store.(store.Inspected)
 	if !ok {
@@ -169,8 +168,8 @@ func (w *History) clearMarks(ctx context.Context) error {
 	})
 }
 
-// NothingLost records an operator's statement about a restored or copied database: since the copy was made, no bot has
-// worked on the original. NothingLost closes no work.
+// NothingLost records an operator's statement about a restored or copied database: no bot has worked on the original
+// since the copy was made. NothingLost closes no work.
 func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		facts := map[string]string{"backup": database, "lost": "nothing"}
@@ -205,9 +204,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This rule holds even if its
-// tool is idempotent, because the tool may have forgotten the idempotency key meanwhile. If the tool is read-only, the
-// run fails instead.
+// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This rule also applies to an
+// idempotent tool, because the tool may have forgotten the idempotency key. If the tool is read-only, the run fails
+// instead.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
@@ -237,7 +236,7 @@ func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// loseCallersRuns is like loseRuns, for calls that their caller runs.
+// loseCallersRuns is like loseRuns, but for calls that their caller runs.
 func (t restoreTx) loseCallersRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerOutcome, lostBatch)
 	if err != nil {
@@ -261,7 +260,7 @@ func (t restoreTx) loseCallersRuns(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// loseCall gives its result to a call whose run has not begun.
+// If a call's run has not begun, loseCall gives the call its result.
 func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
@@ -279,8 +278,8 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.keepRecorded(e.ID, x)
 }
 
-// keepRecorded gives a run that has not begun the state that the history records, if its row is older than the history.
-// People are asked about a run that began and did not end, or whose record may be lost.
+// A run's row may be older than the history. If the run has not begun, keepRecorded gives it the state from the
+// history. If a run began and did not end, or its record may be lost, the bot asks people about the run.
 func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if !x.older {
 		return nil
@@ -325,8 +324,8 @@ func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// leaveUnknown tells the model that the unreported outcomes are unknown, so that no turn waits for them. People can
-// still report these outcomes.
+// leaveUnknown tells the model that unreported outcomes are unknown, so no turn waits for them. People can still report
+// these outcomes.
 func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
@@ -344,8 +343,7 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were unhandled when the backup was made, because they may have been handled after the
-// backup.
+// setAside closes deliveries that were unhandled in the backup, because they may have been handled since.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {

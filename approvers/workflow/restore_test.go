@@ -84,7 +84,7 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// All open work is closed. People are told that the work may have happened. No message says that the work did not
+// All open work is closed. People are told that the work may have happened. No message may say that the work did not
 // happen.
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
@@ -151,7 +151,7 @@ func TestRestored(t *testing.T) {
 	b.ok(b.Turns.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
 }
 
-// wantNothingOpen checks that the store has no open work left on which any process could act.
+// wantNothingOpen checks that the store has no open work on which a process could act.
 func (b *busy) wantNothingOpen() {
 	b.t.Helper()
 	b.invariants()
@@ -171,7 +171,7 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
-// The restore may stop at any point and start again, with the same result. A second restore changes nothing.
+// The restore may stop at any point and start again. The result must be the same. A second restore changes nothing.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {

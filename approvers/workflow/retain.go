@@ -26,8 +26,8 @@ const (
 
 // Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
 // texts, including the payloads of their audit records. The other time is longer, and is for the audit records
-// themselves. A conversation or chain that still waits for somebody is kept. Retain may be stopped at any time. The
-// next call continues the work.
+// themselves. The bot keeps a conversation or chain that still waits for somebody. Retain may be stopped at any time.
+// The next call continues the work.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -70,10 +70,10 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 	}
 }
 
-// retainConversation erases a conversation, one part per transaction: first the texts of its audit records, then its
-// records. retainConversation returns false if something in the conversation still waits. The check is made once,
-// before the transactions, so that the check does not delay other commits. Each transaction then checks that the
-// conversation is unchanged.
+// retainConversation erases a conversation, with one transaction for each part: first the texts of its audit records,
+// then its records. retainConversation returns false if something in the conversation still waits. The check runs once,
+// before the transactions, so it does not delay other commits. Each transaction then checks that the conversation is
+// unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -107,7 +107,7 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation has had no activity since the time before, and nothing in it waits.
+// isOver reports whether a conversation has been quiet since the time before, and has no waiting item.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
@@ -180,7 +180,7 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 	return nil
 }
 
-// retainChains removes and counts the chains whose last record is older than before.
+// retainChains removes and counts the chains whose last record is older than the time before.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	for after, more := "", true; more; {
 		var old []string

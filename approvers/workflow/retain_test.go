@@ -53,8 +53,8 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
-// People's texts are erased when their retention ends, and the chain records this. The records are removed later, and
-// the installation's chain records which. The store's check passes after both.
+// When people's texts reach the end of their retention, they are erased, and the chain records this. The records are
+// removed later, and the installation's chain records which. The store's check passes after both.
 func TestRetention(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -120,7 +120,7 @@ func TestRetentionKeepsWhatWaits(t *testing.T) {
 	}
 }
 
-// If the policy has no retention, everything is kept.
+// If the policy has no retention, the bot keeps everything.
 func TestNoRetention(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":5}`)
@@ -133,7 +133,7 @@ func TestNoRetention(t *testing.T) {
 	}
 }
 
-// If somebody writes in a conversation while it is being erased, the rest of the conversation is kept. The part that
+// If somebody writes in a conversation during its erasure, the bot keeps the rest of the conversation. The part that
 // was already erased is gone.
 func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h := newHarness(t)

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// lost lets a call run with an unknown outcome, and returns it.
+// lost lets a call run with an unknown outcome, and returns the call.
 func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]
@@ -41,8 +41,8 @@ func (h *harness) reports(who approvers.Identity, execution string, what workflo
 	return h.Runs.Report(h.ctx(), c, what)
 }
 
-// If people ask for the call again, there is a new execution of the same bytes, and a new request with all its stages.
-// The earlier run stays unknown. The model is told the new outcome, and that there may have been two runs.
+// If people ask for the call again, there is a new execution with the same bytes, and a new request with all its
+// stages. The earlier run stays unknown. The model is told the new outcome, and that the tool may have run twice.
 func TestAskAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount": 600.0}`, lead, fin1, fin2)
@@ -89,8 +89,8 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// A call ran without approval, or under a grant. If the same call is requested again, it always needs approval by the
-// people who would decide without the grant.
+// A call ran without approval, or under a grant. If people ask for the same call again, the call always needs approval.
+// The approvers are the people who would decide without the grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })
@@ -141,7 +141,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// In these cases a call can't be asked for again. The person is told the reason, and nothing changes.
+// In these cases, nobody can ask for a call again. The person is told the reason, and nothing changes.
 func TestAskAgainDenied(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	guest, stranger := person("U0300"), person("U0400")
@@ -208,8 +208,8 @@ func TestAskAgainDenied(t *testing.T) {
 	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
 }
 
-// If the outcome of a run is unknown, the requesters and the leads who were asked by escalation may ask for another
-// run. If that run gets lost too, these people may ask once more.
+// If the outcome of a run is unknown, the requesters may ask for another run. Leads from an escalation may do the same.
+// If the repeated run is also lost, these people may ask once more.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]
@@ -236,7 +236,7 @@ func TestAskAgainAndAgain(t *testing.T) {
 }
 
 // The approvers of the new request see a report on the earlier run. If the earlier run happened, the new request ends,
-// and the agent is told about the report. So a call does not run twice once a person knows that it ran.
+// and the agent gets the report. So a call does not run twice if a person knows that it ran.
 func TestReportOnTheEarlierRun(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
@@ -276,8 +276,8 @@ func TestReportOnTheEarlierRun(t *testing.T) {
 	}
 }
 
-// A call whose arguments were edited before the earlier run is asked for again with the edited arguments. If a call
-// shared a card with other calls, the new request for the call has its own card.
+// If a call's arguments were edited before the earlier run, the new request has the edited arguments. If a call shared
+// a card with other calls, the new request for the call has its own card.
 func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn

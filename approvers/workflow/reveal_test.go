@@ -37,7 +37,7 @@ func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
 	return who
 }
 
-// A reveal is stored with the request and in its history, lets the person approve, and is shown on the cards.
+// A reveal is stored with the request and in its history. It lets the person approve, and the cards show it.
 func TestReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -64,7 +64,8 @@ func TestReveal(t *testing.T) {
 	h.invariants()
 }
 
-// A reveal of arguments that were edited meanwhile is recorded, but the person still has to see the new arguments.
+// Suppose that arguments were edited before their reveal was stored. The reveal is recorded, but the person still has
+// to see the new arguments.
 func TestRevealOfOldArguments(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -83,7 +84,7 @@ func TestRevealOfOldArguments(t *testing.T) {
 	h.invariants()
 }
 
-// A reveal that is stored without a record in the history voids the call.
+// If a stored reveal has no record in the history, the call is voided.
 func TestAForgedReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -97,8 +98,8 @@ func TestAForgedReveal(t *testing.T) {
 	}
 }
 
-// A call with masked values has its own card, because a person must reveal its values before approving it. Calls that
-// may be approved without seeing the values share a card.
+// A call with masked values has its own card, because a person must reveal its values before approving it. Calls may
+// share a card if they can be approved without seeing their masked values.
 func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -114,7 +115,7 @@ func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	}
 }
 
-// Calls that already shared a card when their values became masked can't be approved together.
+// Suppose that values become masked while their calls share a card. These calls can't be approved together.
 func TestApproveAllOfMaskedCalls(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`)

@@ -22,9 +22,10 @@ import (
 	"countersign/store/bolt"
 )
 
-// Whatever pages of a store are destroyed, the salvaged store is closed like a restored one, is sound, and its history
-// verifies but for the records that it names as lost. COUNTERSIGN_DAMAGE="1 1" is the long form: every page alone, with
-// another one, and with two others; a third number is the seed. Ids are random, so a store that failed is kept.
+// The test destroys any pages of a store. The salvaged store must be closed like a restored store, and must be sound.
+// Its history must verify, except for the records that it names as lost. COUNTERSIGN_DAMAGE="1 1" runs the long form:
+// it destroys every page alone, with another page, and with two other pages. A third number is the seed. Ids are
+// random, so the test keeps a store that failed.
 func TestSalvagedStore(t *testing.T) {
 	w := wreckable(t)
 	pages, step, seed := len(w.file)/4096, 5, uint64(5)

@@ -21,7 +21,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// inFakedTime runs a test in faked time, with a workflow whose scheduler is run by Work.
+// inFakedTime runs a test in faked time. Work runs the workflow's scheduler.
 func inFakedTime(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func (w *workingHarness) stop() error {
 	return <-w.done
 }
 
-// pass lets faked time pass, so that all work that becomes due is done.
+// pass lets faked time pass. All work that becomes due is done.
 func (w *workingHarness) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -146,7 +146,7 @@ func TestWorkEscalatesAndExpires(t *testing.T) {
 	})
 }
 
-// TestWorkWakesForWhatIsNew checks that a timer set for now is handled immediately, not at the next poll.
+// TestWorkWakesForWhatIsNew checks that a timer for now is handled immediately, and not only at the next poll.
 func TestWorkWakesForWhatIsNew(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -321,7 +321,7 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	})
 }
 
-// TestAStaleTimerIsNotHandled checks that a timer is not handled if it was read as due and put off afterwards.
+// TestAStaleTimerIsNotHandled checks a timer that was read as due and then put off: the scheduler does not handle it.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log

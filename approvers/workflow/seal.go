@@ -11,11 +11,11 @@ import (
 	"countersign/store"
 )
 
-// ErrSeal means that no new head is signed, because the store differs from the last signed head, or the key belongs to
+// ErrSeal means that the sealer signs no new head: the store differs from the last signed head, or the key belongs to
 // another installation.
 var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
-// sealBatch limits how many new records one head covers, so that its transaction stays short.
+// sealBatch limits how many new records one head covers, so its transaction stays short.
 const sealBatch = 1024
 
 // sealed is the state from which the next head is made. Each transaction that writes a head also writes this state.
@@ -24,9 +24,9 @@ type sealed struct {
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
-// Seal signs a head over the records since the last head, with the first of the keys. If this key replaces another of
-// the keys, the replaced key signs, too. Seal returns the number of newly covered records, at most sealBatch. The
-// caller calls Seal again until it returns 0.
+// Seal signs a head over the records since the last head, with the first key. If this key replaces an older key, the
+// older key also signs. Seal returns the number of newly covered records, at most sealBatch. The caller calls Seal
+// again until it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -125,7 +125,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// made reports whether this state was written with the given head.
+// made reports whether this state was written together with the given head.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
@@ -159,14 +159,13 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	}
 }
 
-// All signed heads that are posted in a channel share one outbox message, so that only one row and one rendering are
-// stored. Each posted head is a new Slack message, and therefore a new round of the outbox message. A post shows the
-// newest head, so after an outage only one head is posted. Step is the number of the head that was posted last. Posting
-// a head adds no audit record, because sealing such a record would lead to another post, and so on forever.
+// All heads in a channel share one outbox message, so the store has only one row and one rendering for them. Each
+// posted head is a new Slack message, and therefore a new round of the outbox message. A post shows the newest head, so
+// after an outage only one head is posted. Step is the number of the head that was posted last. The post of a head adds
+// no audit record. Otherwise, sealing this record would lead to another post, and so on forever.
 const headRef = "heads"
 
-// postHead posts the newest head in the policy's channel, if it was not posted yet and the policy's interval has
-// passed.
+// postHead posts the newest head in the policy's channel, if the head is new and the policy's interval has passed.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
@@ -194,8 +193,8 @@ func (t sealsTx) postHead() error {
 	return t.nextHead(s, at)
 }
 
-// headDue reports whether a head must be posted. While a message with a head waits for delivery, no other message is
-// needed, because the waiting message will show the newest head.
+// headDue reports whether a head must be posted. While a message with a head waits for delivery, the bot needs no other
+// message, because the waiting message will show the newest head.
 func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
@@ -219,7 +218,7 @@ func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
 	return t.reposts.repostLost(s)
 }
 
-// headAgain posts a refused head again after the bot has joined a channel.
+// After the bot has joined a channel, headAgain posts a refused head again.
 func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {

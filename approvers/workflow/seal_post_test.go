@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// headHarness is a harness whose heads go to a channel. For these posts, it acts as Slack.
+// headHarness is a harness whose heads go to a channel. For these posts, the function acts as Slack.
 type headHarness struct {
 	*harness
 	*testing.T
@@ -29,7 +29,7 @@ func (o *headHarness) to(channel string) {
 	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Audit = approvers.AuditPost{Channel: channel, Every: 10 * time.Minute} }))
 }
 
-// heads is the outbox message of the heads, if there is one.
+// heads is the outbox message of the heads, if it exists.
 func (o *headHarness) heads() store.OutboxMessage {
 	o.Helper()
 	all := o.messagesOf("heads")
@@ -76,8 +76,8 @@ func (o *headHarness) wants(what string, numbers ...int) {
 	same(o.T, what, o.seen, append([]int(nil), numbers...))
 }
 
-// A channel gets a head when new records were sealed, but at most one head in the interval that the policy sets. In the
-// end, the channel has the newest head.
+// A channel gets a head when new records were sealed, but at most one head in the policy's interval. In the end, the
+// channel has the newest head.
 func TestHeadsArePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.to("")
@@ -115,8 +115,8 @@ func TestHeadsArePosted(t *testing.T) {
 	o.wantSealed(7, o.key.Public)
 }
 
-// Slack can't be reached for a long time, and many heads are sealed meanwhile. Afterwards, only one message is posted,
-// with the newest head. The store needs no more rows for a hundred heads than for one.
+// Slack can't be reached for a long time, and many heads are sealed in this time. Afterwards, only one message is
+// posted, with the newest head. The store needs the same number of rows for a hundred heads as for one head.
 func TestHeadsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	o := newHeadHarness(t)
@@ -140,7 +140,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
 
-// A new head may be sealed after an older head was rendered and before its post was recorded. The next message then
+// A new head may be sealed between the rendering of an older head and the record of its post. The next message then
 // shows the new head.
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
@@ -172,7 +172,7 @@ func TestHeadIsDeleted(t *testing.T) {
 	o.wants("something new", 1, 2)
 }
 
-// If the bot can't write in the channel, it tries again when the interval is over, and as soon as it is invited.
+// If the bot can't write in the channel, it tries again after the interval, and immediately when it is invited.
 func TestHeadsCanNotBePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)

@@ -45,7 +45,7 @@ func (h *harness) record(chain string, n int) {
 	}))
 }
 
-// sealAll seals until all records are sealed, and returns how many records each head adds.
+// sealAll seals until all records are sealed. It returns how many records each head adds.
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
@@ -166,7 +166,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	same(t, "with its own key it continues", h.sealAll(three), []int{1})
 }
 
-// If the rows from which the next head is computed are missing or wrong, they are computed again.
+// The next head is computed from stored rows. If these rows are missing or wrong, they are computed again.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
 		"nothing": "{}", "another type": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,

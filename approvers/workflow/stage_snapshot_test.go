@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// This file gives the workflow people as Slack would report them. The file does the work of package bot, without Slack.
+// The functions in this file give the workflow people with Slack's data about them. The file does the work of package
+// bot, without Slack.
 
 // company looks up the people of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
@@ -79,7 +80,7 @@ func (h *harness) depart(ctx context.Context, t store.Timer) error {
 	return h.People.Depart(ctx, t, roles)
 }
 
-// away lets a person say that they are away from now on, for a duration.
+// away lets a person announce an absence that begins now, for a duration.
 func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...approvers.Identity) approvers.Absence {
 	h.t.Helper()
 	m := workflow.Departure{Inbox: h.command(), Who: who, Until: h.clock.Now().Add(d)}
@@ -100,7 +101,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at moves the clock to a moment and handles all timers that are due by then, in order.
+// at moves the clock to a time, and handles all due timers in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {
@@ -123,7 +124,7 @@ func (h *harness) at(then time.Time) {
 // timed lists the kinds of timer that tell people something or end the request.
 var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerAway, store.TimerLeave}
 
-// reminders counts the reminders that each person got about a request.
+// reminders counts each person's reminders of a request.
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// ErrStopped is the cause with which the contexts of a turn's handlers end when somebody stops the turn.
+// ErrStopped is the cause with which a turn's contexts are cancelled when somebody stops the turn.
 var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
 // StopBy stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
@@ -31,7 +31,7 @@ func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn returns the turn of a click. askersTurn denies a person who may not use the turn's agent.
+// askersTurn returns the turn of a click. askersTurn returns a denial if a person may not use the turn's agent.
 func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
@@ -111,14 +111,14 @@ func (t runsTx) cutRun(id string) error {
 	return nil
 }
 
-// isStopped reports whether the turn of a run was stopped while it ran.
+// isStopped reports whether somebody stopped a run's turn during the run.
 func (t runsTx) isStopped(e approvers.Execution) (bool, error) {
 	turn, err := t.Turn(e.Turn)
 	return turn.Stopping != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 
 // cutOff ends a run that was interrupted because its turn was stopped. A run of a read-only tool fails. The outcome of
-// any other run is unknown. People are asked for the outcome, but the turn does not wait for their answer.
+// any other run is unknown. The bot asks people for the outcome, but the turn does not wait for their answer.
 func (t runsTx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)

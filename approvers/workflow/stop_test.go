@@ -28,8 +28,8 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	})
 }
 
-// If the model is being called for a turn, the turn stops immediately, and later text of the model is not kept.
-// Messages that came meanwhile begin the next turn.
+// If a model call for a turn is running, the turn stops immediately, and the bot drops later text of the model.
+// Messages from the time of the stop begin the next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -53,8 +53,8 @@ func TestStopWhileThinking(t *testing.T) {
 	}
 }
 
-// A stop withdraws the calls that wait for people, and the calls that wait to be run. Each call has its one result,
-// none of them runs, and the turn stops.
+// A stop withdraws calls that wait for people or for their run. Each call has one result, no call runs, and the turn
+// stops.
 func TestStopWhileWaiting(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -78,8 +78,8 @@ func TestStopWhileWaiting(t *testing.T) {
 	}
 }
 
-// If the tool of a stopped run still answers, the run keeps this outcome. If the outcome is unknown, people are asked,
-// and the turn does not wait for them.
+// If the tool of a stopped run still answers, the run keeps this outcome. If the outcome is unknown, the bot asks
+// people, and the turn does not wait for them.
 func TestStopWhileRunning(t *testing.T) {
 	for _, c := range []struct {
 		name, tool string
@@ -130,7 +130,7 @@ func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h.wantTurn(turn, approvers.TurnQueued)
 }
 
-// The commit of a stop cancels the contexts of the turn's work, but no other contexts.
+// The commit of a stop cancels the contexts of the turn's work, and no other contexts.
 func TestStopEndsContexts(t *testing.T) {
 	h := newHarness(t)
 	mine := h.say(alice, "please").Turn

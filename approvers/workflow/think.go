@@ -24,8 +24,8 @@ type Brief struct {
 // historyMessages limits the messages that are read for a model call. In practice the token budget is reached first.
 const historyMessages = 400
 
-// Begin reads the input of a due model call. Begin returns ErrNotDue if the turn no longer needs a model call, and
-// ErrPaused while everything is paused.
+// Begin reads the input of a due model call. Begin returns ErrNotDue if the turn no longer needs a model call. During a
+// pause, it returns ErrPaused.
 func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
 	due, stopped := true, false
@@ -120,7 +120,7 @@ func (b *Brief) read(t *tx) error {
 	return nil
 }
 
-// inTurns orders messages turn by turn: a message that waited for a turn to end comes after that turn's answer.
+// inTurns orders messages by turn: a message that waited for the end of a turn comes after this turn's answer.
 func inTurns(messages []store.Message) []store.Message {
 	var order []string
 	byTurn := map[string][]store.Message{}
@@ -139,8 +139,8 @@ func inTurns(messages []store.Message) []store.Message {
 	return append(out, byTurn[""]...) // messages that still wait
 }
 
-// onStep runs fn if the turn is still thinking, at the given step. While everything is paused it returns ErrPaused
-// instead, and the caller drops the model's output.
+// onStep runs fn if the turn is still thinking, at the given step. During a pause, onStep returns ErrPaused instead,
+// and the caller drops the model's output.
 func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
@@ -191,12 +191,12 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 	})
 }
 
-// longAnswer is the greatest length, in characters, of an answer that is posted only as messages. An answer of this
+// longAnswer is the maximum length, in characters, of an answer that is posted only as messages. An answer of this
 // length takes three messages.
 const longAnswer = 24_000
 
-// IsLong reports whether an answer is too long for messages. A message then shows the beginning, with the whole answer
-// attached as a file.
+// IsLong reports whether an answer is too long for messages. Then a message shows the beginning of the answer, and a
+// file has the whole answer.
 func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
 // Stop ends a turn that can't continue, with a sentence for people.
@@ -246,7 +246,7 @@ func (w *Turns) Postpone(ctx context.Context, turn string, step int, until time.
 	})
 }
 
-// TryAgain resumes a stopped turn at the step where it stopped.
+// TryAgain resumes a stopped turn at its last step.
 func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -275,11 +275,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the outbox message in which Slack may show a step while the model still writes the step. If there is no
-// such message, Draft creates it. A draft has no timer, nothing waits for a draft, and the text of a draft has no
-// effect. The draft is stored before anything is posted, so that the Slack message is found again after a crash. The
-// step's outcome (the answer, the calls, or the sentence with which the turn stops) later replaces the draft in the
-// same Slack message. ErrNotDue means that the turn is no longer at this step.
+// Draft returns the outbox message in which Slack may show a step while the model writes the step. If there is no such
+// message, Draft creates it. A draft has no timer, no work waits for a draft, and a draft's text has no effect. The bot
+// stores the draft before it posts anything, so it finds the Slack message after a crash. Later, the step's outcome
+// replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a stopped
+// turn. ErrNotDue means that the turn is no longer at this step.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
@@ -306,7 +306,7 @@ func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.Outbo
 	return s, conv, who, err
 }
 
-// Drafted records where Slack shows a draft, and the text that it shows. s is the message as it was read, with Channel
+// Drafted records where Slack shows a draft, and the text that it shows. s is the message that was read, with Channel
 // and TS set.
 func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
 	w.slack.saw(s.TS)
@@ -338,7 +338,7 @@ func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	return store.OutboxMessage{}, false, err
 }
 
-// wantDrafted shows the outcome of a step, in place of the step's draft if there is one.
+// wantDrafted shows the outcome of a step. If the step has a draft, the outcome replaces it.
 func (t outboxTx) wantDrafted(s store.OutboxMessage) error {
 	draft, there, err := t.draftOf(s.Ref)
 	if err != nil {

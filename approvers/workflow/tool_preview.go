@@ -22,11 +22,11 @@ type PreviewCall struct {
 	Within                      time.Duration
 }
 
-// previewLease is added to an attempt's time limit. After the sum of both, the attempt counts as lost.
+// previewLease is added to an attempt's time limit. When the sum of both times is over, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
-// previewSource returns the tool that makes the preview. This is the tool that the policy names. If the policy names
-// none and has no template, it is the called tool itself, if that tool can make previews.
+// previewSource returns the tool that makes the preview. This is the tool that the policy names. If the policy names no
+// tool and has no template, the called tool itself makes the preview, if it can.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -43,8 +43,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a new tool preview, yet to be made, for a call that people decide. requestToolPreview
-// returns nil if no tool makes one.
+// requestToolPreview returns a new tool preview for a call that people decide. The preview is not made yet.
+// requestToolPreview returns nil if no tool makes one.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -60,8 +60,8 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 }
 
 // BeginPreview starts an attempt to make a request's tool preview. BeginPreview returns false if no preview can be
-// made, because the request is decided or the tool can't be called. If the tool can't be called, the card gives the
-// reason. While everything is paused, BeginPreview returns ErrPaused.
+// made: the request is decided, or the tool can't be called. If the tool can't be called, the card gives the reason.
+// While everything is paused, BeginPreview returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
 		p, ok, err = t.previews.beginPreview(request)
@@ -107,7 +107,7 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 }
 
 // previewing returns the call that makes a tool preview, or the reason why no preview can be made. If another tool
-// makes the preview, that tool must run without approval and take the same arguments.
+// makes the preview, this tool must run without approval, and must accept the same arguments.
 func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
@@ -161,7 +161,7 @@ func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 }
 
 // EndPreview records the result of a tool preview. EndPreview ignores the result if the arguments have changed or the
-// request was decided meanwhile.
+// request was decided in the meantime.
 func (w *Runs) EndPreview(ctx context.Context, p PreviewCall, a approvers.PreviewAnswer) error {
 	return w.update(ctx, "end preview", func(t *tx) error {
 		r, err := t.Request(p.Request)
@@ -222,8 +222,8 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 	return t.apply(r, events)
 }
 
-// saysNo evaluates the policy's condition on a preview. If the preview says that the call would not succeed, saysNo
-// returns the reason. Otherwise saysNo returns "". A condition that can't be evaluated counts as true.
+// saysNo evaluates the policy's condition on a preview. If the preview says that the call would fail, saysNo returns
+// the reason. Otherwise saysNo returns "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

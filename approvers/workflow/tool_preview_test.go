@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// companion changes the policy: a read-only tool previews refunds, and a dry run previews the closing of accounts.
+// companion changes the policy: a read-only tool makes the previews of refunds, and a dry run makes the previews of
+// closing an account.
 func companion(p *approvers.Policy) {
 	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
 	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
@@ -36,8 +37,7 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 }
 
 // TestPreviewByACompanion checks a preview that another tool, the companion, makes. The card is shown immediately, and
-// shows the preview as soon as the companion has answered. The companion is called with exactly the bytes that would
-// run.
+// shows the preview when the companion has answered. The bot calls the companion with exactly the bytes that would run.
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
@@ -105,8 +105,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestPreviewOfTheToolItself checks that a Go tool's own preview function is called if the policy has no template and
-// does not forbid it.
+// TestPreviewOfTheToolItself checks a Go tool with its own preview function. The bot calls the function if the policy
+// has no template and does not forbid this.
 func TestPreviewOfTheToolItself(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -140,7 +140,7 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 	}
 }
 
-// TestPreviewThatCantBeMade checks that the card shows the reason immediately, and that nothing is called.
+// TestPreviewThatCantBeMade checks that the card immediately shows the reason, and that no tool is called.
 func TestPreviewThatCantBeMade(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -181,8 +181,8 @@ func TestPreviewThatCantBeMade(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAnEdit checks that changed arguments get their own preview, and that a late result of the earlier
-// preview changes nothing.
+// TestPreviewOfAnEdit checks that changed arguments get a new preview. A late result of the earlier preview changes
+// nothing.
 func TestPreviewOfAnEdit(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -230,7 +230,7 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash checks that a preview is begun again immediately, because a preview only reads. After three
+// TestPreviewAfterACrash checks that a preview immediately begins again, because a preview only reads. After three
 // crashes, the preview counts as impossible.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
@@ -252,8 +252,8 @@ func TestPreviewAfterACrash(t *testing.T) {
 	}
 }
 
-// TestPreviewWhilePaused checks that no tool is asked for a preview during a pause. An interrupted preview begins again
-// after the pause, and the interruption does not count as a try.
+// TestPreviewWhilePaused checks that no tool makes a preview during a pause. An interrupted preview begins again after
+// the pause, and the interruption does not count as a try.
 func TestPreviewWhilePaused(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -272,8 +272,7 @@ func TestPreviewWhilePaused(t *testing.T) {
 	}
 }
 
-// TestPreviewMasksSecrets checks that the companion gets the real value, and that its preview does not show the value
-// to people.
+// TestPreviewMasksSecrets checks that the companion gets the real value. People see the preview without this value.
 func TestPreviewMasksSecrets(t *testing.T) {
 	h := newPreviewHarness(t)
 	h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { p.Tools[3].Secrets = []string{"iban"} }))
@@ -291,7 +290,8 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAPolicyThatChanged checks that the current policy decides which tool makes the preview, if any.
+// TestPreviewOfAPolicyThatChanged checks that the current policy decides whether a tool makes the preview, and which
+// tool.
 func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -303,7 +303,7 @@ func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	}
 }
 
-// TestNoPreviewWhereNobodyIsAsked checks that a call that runs without approval has no preview, because it has no card.
+// TestNoPreviewWhereNobodyIsAsked checks that a call without approval has no preview, because it has no card.
 func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Preview.By.Tool = "search_orders" }))
@@ -315,7 +315,7 @@ func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 	h.run(c.Execution, "updated")
 }
 
-// TestPreviewAgain checks that a call that is asked for again after an unknown outcome gets a new preview.
+// TestPreviewAgain checks that people get a new preview when they ask again for a call with an unknown outcome.
 func TestPreviewAgain(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -335,8 +335,8 @@ func TestPreviewAgain(t *testing.T) {
 	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), approvers.PreviewAnswer{Text: "it is refunded already"}))
 }
 
-// TestPreviewRefusesWhen checks that a preview counts as a no to the call if it meets the policy's condition. A
-// condition that can't be evaluated counts as met.
+// TestPreviewRefusesWhen checks the policy's condition on a preview. If the preview meets the condition, it says that
+// the call would fail. A condition that can't be evaluated counts as met.
 func TestPreviewRefusesWhen(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"left": 50}`: "", `{"left": 10, "message": "Only 10 is left"}`: "Only 10 is left", `{"left": 10}`: "by the policy's condition preview.left < args.amount",
@@ -368,8 +368,8 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestMadePreview checks a call for which the policy has no sentence. The sentence is then made from the tool's name
-// and the arguments.
+// TestMadePreview checks a call for which the policy has no preview template. The sentence is then made from the tool's
+// name and the arguments.
 func TestMadePreview(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[3].Preview = approvers.Preview{} }))

@@ -44,8 +44,8 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered checks that after three calls that were approved unchanged, a grant is offered to the lead of the
-// role that approved. No call runs under the grant until the lead has accepted the offer.
+// TestAGrantIsOffered checks three calls in a row that were approved unchanged. The bot then offers a grant to the lead
+// of the approving role. No call runs under the grant until the lead has accepted the offer.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {
@@ -85,8 +85,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	}
 }
 
-// TestAnOfferLapses checks that an offer lapses after a day. An answer that was received before that time counts, even
-// if it is handled very late.
+// TestAnOfferLapses checks that an offer lapses after a day. An answer that arrived before that time counts, even if it
+// is handled very late.
 func TestAnOfferLapses(t *testing.T) {
 	h := trusting(t)
 	for range 3 {
@@ -119,8 +119,8 @@ func TestAnOfferLapses(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestOneOfferAtATime checks that no second offer is made while an offer is open. The same holds while a grant from an
-// accepted offer is valid.
+// TestOneOfferAtATime checks that no second offer is made while an offer is open. The same applies while a grant from
+// an accepted offer is valid.
 func TestOneOfferAtATime(t *testing.T) {
 	h := trusting(t)
 	for range 7 {
@@ -210,7 +210,7 @@ func TestWhatEndsTheStreak(t *testing.T) {
 	}
 }
 
-// TestARunUnderAGrantEarnsNothing checks that a run under a grant adds nothing to the streak, because nobody approved
+// TestARunUnderAGrantEarnsNothing checks that a run under a grant does not extend the streak, because nobody approved
 // this run. A failed run ends the streak.
 func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h := trusting(t)

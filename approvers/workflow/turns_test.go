@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// TestTurns checks that a person who got the card before their stage began is told once, when the stage begins. A
-// person whose card comes with the stage is not told.
+// TestTurns checks a person who got the card before their stage began. The person is told once, when the stage begins.
+// If a person's card comes with the stage, the person is not told.
 func TestTurns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)

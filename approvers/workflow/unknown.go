@@ -16,8 +16,8 @@ import (
 // maxTries limits how often an execution is run if the process stops during each run.
 const maxTries = 5
 
-// recover handles an execution whose process stopped during its run. If a second run could take effect again, the
-// execution is not run again. The outcome of the execution is then unknown, and people are asked.
+// recover handles an execution whose process stopped during its run. If a second run could take effect again, the bot
+// does not run the execution again. The outcome of the execution is then unknown, and people are asked.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -32,7 +32,7 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	return false, t.markUnknown(*e, approvers.LossStopped)
 }
 
-// repeatable reports whether a run whose process stopped may be run again. Only a caller can repeat its run.
+// repeatable reports whether the bot may repeat a run whose process stopped. Only a caller can repeat its run.
 func repeatable(e approvers.Execution) bool {
 	if e.Caller != "" {
 		return false
@@ -40,9 +40,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot does this when it starts and claims
-// such runs. MarkInterrupted is for commands that have exclusive access to the store and run no tools. If there are no
-// such runs, MarkInterrupted writes nothing.
+// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot does the same when it starts and
+// claims such runs. MarkInterrupted is for commands that use the store alone and run no tools. If there are no such
+// runs, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -64,7 +64,7 @@ func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	})
 }
 
-// cutRuns returns interrupted runs that must not be run again.
+// cutRuns returns interrupted runs that the bot must not run again.
 func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	timers, err := r.Timers(store.TimerRun, mostRuns)
 	if err != nil {
@@ -82,7 +82,7 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended with an unknown outcome, because the tool could not tell whether it took effect.
+// MarkUnknown records that a run ended with an unknown outcome, because the tool does not know whether it took effect.
 // People are asked for the outcome.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.record(ctx, "mark unknown", func(t *tx) error {
@@ -155,9 +155,9 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 // same time. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
-// Recover is called at the start with all shares, and later with the shares that this process takes over. Recover looks
-// for interrupted executions. Such an execution is stored as running, but no handler of this process runs it. Recover
-// makes these executions, and unfinished tool previews, due immediately.
+// At the start, Recover is called with all shares. Later it is called with the shares that this process takes over.
+// Recover looks for interrupted executions. The store has such an execution as running, but this process has no handler
+// for it. Recover makes these executions, and unfinished tool previews, due immediately.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -316,7 +316,7 @@ func (t runsTx) leave(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// LeaveUnknown tells the model that an outcome is unknown, because nobody reported it in time. Reports that were
+// If nobody reports an outcome in time, LeaveUnknown tells the model that the outcome is unknown. Reports that were
 // received before the deadline are handled first.
 func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "leave", func(t *tx) error {
@@ -337,10 +337,10 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 }
 
 // RetryUnknown requests another run of a call whose outcome is unknown. RetryUnknown creates a new execution and a new
-// request, which goes through all stages of the current policy, even if the call would now run without asking. The
-// earlier run's outcome stays unknown, and can still be reported. The call can have only one result, and this result
-// will come from the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier
-// retry is open. The people who may report the outcome may also call for a retry.
+// request. The request goes through all stages of the current policy, even if the call would now run without approval.
+// The earlier run's outcome stays unknown, and can still be reported. The call can have only one result, which comes
+// from the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier retry is
+// open. The people who may report the outcome may also ask for a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -449,7 +449,7 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry, with the same requesters and with the approvers' edits. If the earlier
+// newRetry returns the request for a retry. It has the same requesters, and the approvers' edits. If the earlier
 // request was in a bundle, the retry gets its own card at the same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)

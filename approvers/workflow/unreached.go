@@ -13,15 +13,15 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse every card of a request, because a permission is missing or the bot was not invited. In this case,
-// nobody who may decide the request can see the request. Therefore the requesters and the operator are notified, and
-// the next lead is asked immediately. The cards are tried again after increasing delays, and when the cause may be gone
-// (RetryUnreached).
+// Slack may refuse every card of a request. For example, a permission is missing, or the bot was not invited. In this
+// case, no person who may decide the request can see it. Therefore the requesters and the operator are notified, and
+// the next lead is asked immediately. The bot tries the cards again after growing delays, and when the cause may be
+// gone (RetryUnreached).
 
 // firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
 const firstRetry = time.Minute
 
-// updateUnreached checks whether people can see the requests of a card, after Slack has shown or refused the card.
+// After Slack has shown or refused a card, updateUnreached checks whether people can see the card's requests.
 func (t cardsTx) updateUnreached(s store.OutboxMessage) error {
 	var requests []approvers.Request
 	var err error
@@ -130,8 +130,8 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// retryCard tries a refused message again when its timer is due. The message is an answer, a question, or a card whose
-// request nobody can see yet.
+// When the timer of a refused message is due, retryCard tries the message again. The message is an answer, a question,
+// or a card of a request that nobody can see yet.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	if isAnswer(s) || isQuestion(s) {
 		return t.retryAnswer(s)
@@ -143,7 +143,7 @@ func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// isUnreached reports whether a card asks about a request whose cards nobody can see.
+// isUnreached reports whether a card belongs to a request that nobody can see.
 func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	if s.Kind == store.OutboxBundle {
 		requests, err := t.bundled(s)
@@ -193,7 +193,7 @@ func (t cardsTx) retryRequest(request string) error {
 	return nil
 }
 
-// expandAgain schedules that a role's copies of a refused card are shown again.
+// If a role's card was refused, expandAgain schedules its copies again.
 func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
 	if unreached, err := t.isUnreached(s); err != nil || !unreached {
 		return err

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// refuse makes Slack refuse every waiting message of a request, until no message waits.
+// refuse lets Slack refuse every waiting message of a request, until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {
@@ -36,7 +36,7 @@ func noLead(p *approvers.Policy) {
 	}
 }
 
-// TestNobodyCanSeeTheCard: the request records immediately that nobody can see its card, and the card is tried again
+// TestNobodyCanSeeTheCard: the request immediately records that nobody can see its card. The bot tries the card again
 // after growing pauses. When the request expires, the reason names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
@@ -71,8 +71,8 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that a request no longer counts as unseen once its refused card is shown after all.
-// If the request then expires, the reason is that nobody decided.
+// TestACardThatIsShownAgain checks that a request no longer counts as unseen when Slack finally shows its card. If the
+// request then expires, the reason is that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -95,8 +95,8 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
-// TestRetriesOutOfTurn: an answer is tried early because the cause may be gone. This try does not change the length of
-// the pause between tries.
+// TestRetriesOutOfTurn: an answer is tried early because the cause may be gone. This try does not change the pauses
+// between later tries.
 func TestRetriesOutOfTurn(t *testing.T) {
 	h := newHarness(t)
 	said := h.say(alice, "one")
@@ -141,7 +141,7 @@ func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 }
 
 // TestARefusedQuestionIsAskedLater: Slack refuses a question in the thread and by direct message. The bot tries to post
-// it again as long as the question can be answered.
+// it again as long as people can answer the question.
 func TestARefusedQuestionIsAskedLater(t *testing.T) {
 	h := newHarness(t)
 	_, c := h.askPeople()

@@ -32,8 +32,8 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.message(step.ID)
 }
 
-// An answer describes the steps that had no message yet, so these steps no longer need a message. When the answer is
-// rendered again, it still describes these steps. When a step's texts are erased, the answer no longer shows them.
+// An answer describes the steps that had no message yet, so these steps need no message. When the answer is rendered
+// again, it still describes these steps. When a step's texts are erased, the answer no longer shows them.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
@@ -75,7 +75,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	}
 }
 
-// If a step was already posted before the answer, the answer does not describe it again.
+// If a step has its own message before the answer, the answer does not describe the step again.
 func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	h := newHarness(t)
 	turn, _ := h.ranStep(false)

@@ -18,11 +18,11 @@ import (
 )
 
 // If the policy has a webhook for a caller, each change of the caller's request sets a timer in the same transaction.
-// The timer's handler reads the request and sends its latest change. An earlier change that was not delivered is
-// therefore never sent. The request's record names the last delivered change. A change is delivered twice only if the
-// process ends after the delivery and before it is recorded.
+// The timer's handler reads the request and sends its latest change. So the bot never sends an earlier change that was
+// not delivered. The request's record names the last delivered change. A change is delivered twice only if the process
+// ends between the delivery and its record.
 //
-// If a delivery fails, its timer tries again with growing delays, and the client's other deliveries wait for a while. A
+// If a delivery fails, its timer tries again with growing delays. The client's other deliveries wait for some time. A
 // webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The webhook stays off until
 // its lines in the policy change or an operator switches it on again.
 
@@ -72,7 +72,7 @@ func (t callersTx) announceChanges() error {
 	return nil
 }
 
-// Told records that a webhook has received a change, and clears the timer unless there is a newer change. If key is
+// Told records that a webhook has received a change. It clears the timer, unless there is a newer change. If key is
 // empty, there was nothing to deliver.
 func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key string) error {
 	return w.update(ctx, "a webhook was told", func(t *tx) error {
@@ -114,7 +114,7 @@ type WebhookFailure struct {
 	After time.Duration // the receiver asks for this delay; zero: it asks for none
 }
 
-// NotTold records that a delivery failed, and sets its timer for the next try, if there is one.
+// NotTold records a failed delivery, and sets its timer for the next try. After the last try, it sets no timer.
 func (w *Callers) NotTold(ctx context.Context, timer store.Timer, target string, f WebhookFailure) error {
 	return w.update(ctx, "a webhook was not told", func(t *tx) error {
 		known, s, err := settings.ReadWebhook(t, timer.Lane, target)
@@ -158,8 +158,8 @@ func webhookTried(tries int) (sum time.Duration) {
 	return sum
 }
 
-// WaitToTell postpones a delivery until the client's webhook may be tried again. The postponed delivery does not count
-// as a try.
+// WaitToTell postpones a delivery until the bot may call the client's webhook again. The postponed delivery does not
+// count as a try.
 func (w *Callers) WaitToTell(ctx context.Context, timer store.Timer, until time.Time) error {
 	return w.update(ctx, "a webhook waits", func(t *tx) error {
 		now, still, err := jobs.Reread(t, timer)
@@ -213,6 +213,6 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// mostResumed limits how many deliveries are tried at once when a webhook is switched on. Further deliveries are tried
-// at their scheduled times.
+// When a webhook is switched on, mostResumed limits how many deliveries are tried at the same time. More deliveries are
+// tried at their scheduled times.
 const mostResumed = 1000

@@ -57,8 +57,8 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// Each change by somebody other than the caller is delivered once. The timer of a delivery is set in the transaction of
-// the change. Changes by the caller set no timer, and neither do changes for a client without a webhook.
+// Each change by anyone except the caller is delivered once. The timer of a delivery is set in the transaction of the
+// change. Changes by the caller set no timer. Changes for a client without a webhook also set no timer.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -119,7 +119,7 @@ func TestWebhookChanges(t *testing.T) {
 	h.wantTold("approved again", "request.decided approved")
 }
 
-// A process may end between the commit and the delivery, or between the delivery and its record. The change is then
+// A process may end between the commit and the delivery, or between the delivery and its record. Then the change is
 // delivered again with the same key. If the request changes during a delivery, the new change is delivered afterwards.
 func TestWebhookIsDurable(t *testing.T) {
 	h := newWebhookHarness(t)
@@ -146,9 +146,9 @@ func TestWebhookIsDurable(t *testing.T) {
 	}
 }
 
-// A failed delivery is tried again, less and less often, and the client's other deliveries are delayed too. The webhook
-// is switched off after days without a success, or if the receiver asks for that. The webhook stays off until the
-// policy changes the webhook, or an operator resumes it.
+// A failed delivery is tried again, less and less often. The client's other deliveries are also delayed. The webhook is
+// switched off after days without a success, or if the receiver asks for this. The webhook stays off until the policy
+// changes the webhook, or an operator resumes it.
 func TestWebhookFails(t *testing.T) {
 	h := newWebhookHarness(t)
 	fail := func(f workflow.WebhookFailure) (tries int, delay time.Duration) {

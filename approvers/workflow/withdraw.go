@@ -100,7 +100,7 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 }
 
 // withdrawCall ends the wait for one call. withdrawCall withdraws the call's request. If the outcome of the call's run
-// is unknown, withdrawCall tells the model that the outcome is unknown.
+// is unknown, withdrawCall tells the model so.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)
@@ -128,8 +128,8 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	return nil, t.questions.cancelElicitations(e.ID, why) // a running call continues; only its questions to people end
 }
 
-// WithdrawSome withdraws several requests of one step for one of its requesters. WithdrawSome skips requests that have
-// ended. If all requests have ended, WithdrawSome returns the denial for the last request.
+// WithdrawSome withdraws several requests of one step, for one of the step's requesters. WithdrawSome skips requests
+// that have ended. If all requests have ended, WithdrawSome returns the denial for the last request.
 func (w *Requests) WithdrawSome(ctx context.Context, c Click, requests []string) (approvers.Request, error) {
 	var last approvers.Request
 	err := w.click(ctx, "withdraw some", c, func(t *tx) (*approvers.Denied, error) {

@@ -18,9 +18,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Errors of the use cases. If a person may not do what they tried, the error is *approvers.Denied instead.
+// Errors of the use cases. If a person may not do an action, the error is *approvers.Denied instead.
 var (
-	// ErrNotDue means that there is nothing left to do, because the state has changed.
+	// ErrNotDue means that no work is left, because the state has changed.
 	ErrNotDue = errors.New("workflow: nothing to do")
 	// ErrHandled means that this delivery was handled before. Nothing was changed.
 	ErrHandled = errors.New("workflow: this delivery was handled before")
@@ -29,8 +29,8 @@ var (
 // Tools gives the workflow access to the tools that can be called.
 type Tools interface {
 	Tool(name string) (Tool, bool)
-	// Fingerprint identifies everything that decides whether a call may run: the tools, their definitions, and which
-	// are blocked. The fingerprint is stable across restarts with the same tools.
+	// Fingerprint identifies all data that decide whether a call may run: the tools, their definitions, and which are
+	// blocked. The fingerprint is stable across restarts with the same tools.
 	Fingerprint() string
 }
 
@@ -52,8 +52,8 @@ type Tool struct {
 	Check func(args json.RawMessage) error
 }
 
-// Claims are what a tool's source says about the tool in its annotations. Claims are not verified. nil means that the
-// source says nothing.
+// Claims are the statements of a tool's source about the tool, in its annotations. Claims are not verified. nil means
+// that the source says nothing.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
@@ -90,8 +90,8 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner, HearTold, Admits,
-// Replica, PolicySource, Team and Crashes.
+// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner,
+// HearTold, Admits, Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
@@ -100,13 +100,14 @@ type Config struct {
 	// Count is called with each event after its commit, with the context of the transaction. Nil: events are dropped.
 	Count func(context.Context, Event)
 	Now   func() time.Time // nil: time.Now
-	// Wrote is called with the time that each transaction took, from the call until it was committed. Nil: it is dropped.
+	// Wrote is called with the duration of each transaction, from the call until the commit. Nil: it is dropped.
 	Wrote func(time.Duration)
-	// Trace returns the id of a turn's trace, for the audit; "" if the turn is not traced. Nil: no turn is traced.
+	// For the audit, Trace returns the id of a turn's trace. If the turn has no trace, it returns "". Nil: no turn is
+	// traced.
 	Trace func(turn string) string
-	// GrantOwner looks up the giver of a grant in Slack, before a call runs under the grant. The result includes the
-	// user groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the
-	// call needs approval.
+	// Before a call runs under a grant, GrantOwner asks Slack about the grant's author. The result includes the user
+	// groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the call
+	// needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
 	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, such
 	// messages are ignored.
@@ -114,23 +115,22 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. The error of Admits is shown to the person in the form.
 	// Nil: any object is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Replica determines which work this process does. If Replica is nil, this process does all work, because there is
-	// no other process.
+	// Replica determines the work of this process. If Replica is nil, this process does all work, because there is no
+	// other process.
 	Replica store.Replica
 	// PolicySource keeps the result of Policy up to date with the store. If PolicySource is nil, no other process
 	// changes the policy in force.
 	PolicySource PolicySource
-	// Team returns the id by which people of this workspace are identified; see approvers.Who. The id is needed for
-	// people who are named in requests of callers. If Team is nil, the id is empty.
+	// Team returns the id of the workspace or enterprise, which identifies people together with their user id; see
+	// approvers.Who. The id is needed for people who are named in requests of callers. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
-	// Crashes counts how often processes crash while they work on something. If Crashes is nil, crashes are not
-	// counted.
+	// Crashes counts how often a piece of work crashed processes. If Crashes is nil, crashes are not counted.
 	Crashes Crashes
 }
 
-// Workflow has all use cases, in groups: for example, Requests for what people do with requests, and Runs for what
-// happens to runs of tools. Each method of a group that changes state is one transaction, or a series of them. A
-// Workflow is safe for concurrent use.
+// Workflow has all use cases, in groups. For example, Requests has people's actions on requests, and Runs has the runs
+// of tools. Each method of a group that changes state is one transaction, or a series of transactions. A Workflow is
+// safe for concurrent use.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -153,7 +153,7 @@ type Workflow struct {
 type (
 	// Intake receives deliveries and messages from Slack, and Slack's reports about channels.
 	Intake struct{ *core }
-	// Requests handles what people decide and say about requests, and the deadlines of requests.
+	// Requests handles people's decisions and comments on requests, and the deadlines of requests.
 	Requests struct{ *core }
 	// Turns handles the conversations of people with the model.
 	Turns struct{ *core }
@@ -161,7 +161,7 @@ type (
 	Runs struct{ *core }
 	// Questions handles the questions of the model and of running tools to people.
 	Questions struct{ *core }
-	// Grants handles grants, under which calls may run without approval for a while.
+	// Grants handles grants. Under a grant, calls may run without approval for a limited time.
 	Grants struct{ *core }
 	// People handles who can be reached, and who is away.
 	People struct{ *core }
@@ -173,11 +173,11 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the history, and erases what may no longer be kept.
+	// History seals the history, and erases data whose retention has ended.
 	History struct{ *core }
 )
 
-// core is what all groups share.
+// core has the fields that all groups share.
 type core struct {
 	Config
 	owner        string // the name of this process in executions and outbox messages
@@ -225,7 +225,7 @@ func New(c Config) *Workflow {
 	}
 }
 
-// tx is one transaction of the workflow: a transaction of the store, with one time and one policy.
+// tx is one transaction of the workflow: a store transaction with one time and one policy.
 type tx struct {
 	store.Tx
 	parts
@@ -251,7 +251,7 @@ func (t *tx) deciding() approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
 }
 
-// SetTimer sets a timer, and records its kind and share, so that its worker is woken after the commit.
+// SetTimer sets a timer, and records its kind and share. After the commit, the worker of this kind is woken.
 func (t *tx) SetTimer(timer store.Timer) error {
 	t.wakes[timer.Kind] = t.wakes[timer.Kind].With(timer.Share())
 	return t.Tx.SetTimer(timer)
@@ -347,10 +347,10 @@ func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// now returns the time with the precision that every backend can store.
+// now returns the time with the precision of every backend.
 func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
-// settle closes the inbox row of a delivery. An empty id means that the use case was not started by a delivery.
+// settle closes the inbox row of a delivery. An empty id means that no delivery started the use case.
 func (t *tx) settle(inbox, note string) error {
 	if inbox == "" {
 		return nil
@@ -391,7 +391,7 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 }
 
 // Remember stores a delivery that was answered immediately and changed nothing. If Slack sends the delivery again, the
-// stored row identifies it as a repetition.
+// bot recognises the repetition by the stored row.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -431,8 +431,8 @@ func (w *Intake) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
 
-// audit writes one record into a chain. facts holds names, states and digests; body holds what people wrote or were
-// shown.
+// audit writes one record into a chain. facts holds names, states and digests. body holds texts that people wrote or
+// saw.
 func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
 	head, err := t.AuditHead(chain)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -456,8 +456,8 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes handled deliveries that are older than the given duration, unless their messages may be read again
-// after a gap. Forget also deletes old counters.
+// Forget deletes handled deliveries that are older than the given duration, unless a gap requires reading their
+// messages again. Forget also deletes old counters.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -567,8 +567,8 @@ func newParts(t *tx) parts {
 }
 
 // newID returns an id with three parts. The first part is the kind of the record. The second part is the time in
-// milliseconds, so that records written together are stored together. The third part is 80 random bits, so that ids
-// can't be guessed.
+// milliseconds, so records with similar times are stored together. The third part is 80 random bits, so that ids can't
+// be guessed.
 func newID(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)

@@ -31,7 +31,8 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's answer if the bot token lacks a permission. The bot then knows nothing about the channel.
+// missingScope is Slack's answer if the bot token lacks a permission. Then the bot has no information about the
+// channel.
 const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.
@@ -151,7 +152,7 @@ func (p *Channels) Invalidate(event, channel string) {
 	}
 }
 
-// Events that say that a channel is now, or is no longer, shared with another organisation.
+// These events say that a channel is now shared with another organisation, or is no longer shared.
 const (
 	ChannelShared   = "channel_shared"
 	ChannelUnshared = "channel_unshared"

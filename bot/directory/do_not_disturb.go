@@ -30,7 +30,7 @@ func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
 	return quietEnd(status, d.now())
 }
 
-// quietEnd returns the end of a do-not-disturb that is active now, or zero.
+// quietEnd returns the end of a current do-not-disturb, or zero.
 func quietEnd(s slack.DNDStatus, now time.Time) (until time.Time) {
 	start, end := time.Unix(int64(s.NextStartTimestamp), 0), time.Unix(int64(s.NextEndTimestamp), 0)
 	if s.Enabled && !now.Before(start) && now.Before(end) {

@@ -5,5 +5,5 @@
 // Slack again.
 //
 // The package fails closed: a user whom Slack does not know has no ID, a group that does not exist has no members, and
-// an answer about somebody else is an error. The package makes no decisions. The workflow checks authority.
+// an answer about another person is an error. The package makes no decisions. The workflow checks authority.
 package directory

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns the risk that determines how old Slack's answer about a person who clicks may be. IdentityRisk
-// is critical if the policy has changed since the request was planned.
+// IdentityRisk returns a risk. It determines how old Slack's answer about a clicking person may be. IdentityRisk is
+// critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
 		return approvers.Critical
@@ -22,7 +22,7 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 }
 
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
-// the risk is high or critical, Clicker asks Slack again. r is the request that was clicked; it may be nil.
+// the risk is high or critical, Clicker asks Slack again. r is the clicked request. It may be nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := d.Who(ctx, user, fresh)
@@ -123,7 +123,7 @@ func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map
 	})
 }
 
-// RoleUsers lists the user ids of a role's members to whom the bot can send messages.
+// RoleUsers lists the user ids of a role's members, if the bot can send them messages.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -180,8 +180,8 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 // organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members to
-// whom the bot can send messages and who hold one of the stage's roles.
+// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members with
+// one of the stage's roles, if the bot can send them messages.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil

@@ -152,7 +152,7 @@ func (d *Users) Forget() {
 	d.quiet.forget("")
 }
 
-// Barred reports whether a person may not use the bot at all, regardless of roles.
+// Barred reports whether a person may not use the bot at all, whatever their roles are.
 func Barred(who approvers.Identity) bool {
 	return who.ID == "" || who.Foreign || who.Guest || who.Bot || who.Deleted
 }

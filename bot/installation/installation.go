@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. The examiner changes nothing. Examiner opens no socket, because the
-// running bot would miss the events that Slack sends through that socket.
+// Examiner asks Slack how the app is set up. The examiner changes nothing. Examiner opens no socket. Slack would send
+// events through this socket, and the running bot would miss them.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
@@ -42,8 +42,8 @@ func New(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner retries when Slack asks it to wait. Slack may ask this, because the running bot
-// shares the same rate limits.
+// maxAsked is how often the examiner retries when Slack asks it to wait. Slack may ask for this, because the running
+// bot has the same rate limits.
 const maxAsked = 5
 
 // headers records the response headers of Slack.

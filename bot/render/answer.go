@@ -70,8 +70,8 @@ func (v View) answer() Rendered {
 	return d
 }
 
-// file draws the rest of a long answer as further messages. The function is used if Slack does not accept the answer as
-// a file.
+// file draws the rest of a long answer as additional messages. The function is used if Slack does not accept the answer
+// as a file.
 func (v View) file() Rendered {
 	var d Rendered
 	for i, part := range markdown.Messages(markdown.Parse(v.Text)) {

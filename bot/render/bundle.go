@@ -137,7 +137,7 @@ type bundleLook struct {
 	apart   string                 // why each call is approved alone; empty if there is only one call
 }
 
-// highest returns the request whose call is the tallest among those that can still be shortened.
+// highest returns the request with the tallest call that can still be shortened.
 func (look bundleLook) highest() (request string, found bool) {
 	most := 0
 	for _, r := range look.open {
@@ -169,8 +169,8 @@ type bundledArgs struct {
 	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. sameArguments returns
-// none if a call has no other arguments, or if the calls are to different tools.
+// sameArguments returns the arguments that are the same in all calls, laid out, and their names. If a call has no other
+// arguments, or if the calls are to different tools, sameArguments returns nil.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -205,7 +205,7 @@ func without(args []byte, names []string) []byte {
 	return splice(args, none, nil)
 }
 
-// bundledArguments lays out the arguments of the calls, except those that are shown once for all of them. The calls
+// bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
 // share a limit, which is used up in order.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
@@ -361,7 +361,7 @@ func warnings(r approvers.Request) []string {
 
 // unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen its name, and
 // the headline shows the name as words, without everything that is not a letter or a digit. So the name stands here in
-// full: otherwise it could be taken for another tool's.
+// full. Otherwise people could confuse it with another tool's name.
 func unknownTool(r approvers.Request) []string {
 	if r.Plan.Known {
 		return nil

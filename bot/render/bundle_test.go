@@ -245,7 +245,7 @@ func TestStepUp(t *testing.T) {
 	bottest.Golden(t, "step_queued", drawn(t, step).Messages[0])
 }
 
-// ownWords counts the bot's own words in blocks: neither arguments nor the words of the person who asked.
+// ownWords counts the bot's own words in blocks. It does not count the arguments and the requester's words.
 func ownWords(blocks []slack.Block) (n int) {
 	for _, block := range blocks {
 		switch block := block.(type) {

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// callerLine says which other agent asks, who answers for that agent, and for whom it acts. A person whom only the
-// agent names can't decide.
+// callerLine says which other agent asks, who is responsible for this agent, and whom the agent represents. A person
+// whom only the agent names can't decide.
 func callerLine(c approvers.Caller) *RichText {
 	line := Say("🤖 ").Strong(Name(c.Title)).Say(" asks, another agent (client "+Name(c.Name)+", owner ").Person(c.Owner, "").Say(")")
 	switch {

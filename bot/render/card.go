@@ -158,8 +158,8 @@ func (v View) argumentTable(r approvers.Request) string {
 	return l.of(r.Args)
 }
 
-// firstArguments returns the most informative arguments of a call: those in the policy's sentence, and those that the
-// tool requires.
+// firstArguments returns the most informative arguments of a call: the arguments in the policy's sentence, and the
+// arguments that the tool requires.
 func firstArguments(r approvers.Request, p *approvers.Policy, tool ToolDescription) []string {
 	var names []string
 	if p != nil {

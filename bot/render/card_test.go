@@ -156,7 +156,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// The name of a tool that the policy does not know is on the card as it is, whatever its headline makes of it.
+// If the policy does not know a tool, the card shows the tool's exact name in addition to the headline.
 func TestUnknownToolIsNamed(t *testing.T) {
 	for name, want := range map[string][]string{
 		"delete-account":     {"Delete account", "does not know this tool: delete-account."},

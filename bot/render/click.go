@@ -82,7 +82,7 @@ func (s ClickTarget) ShownRequest() store.Shown {
 }
 
 // MayHaveShown reports whether an unrecorded version of the outbox message could have contained a button with the
-// token. For this, the token's fingerprint must differ from that of the recorded version, and the token's subject must
+// token. The token's fingerprint must differ from the recorded version's fingerprint, and the token's subject must
 // belong to this outbox message.
 func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {

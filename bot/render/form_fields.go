@@ -343,7 +343,8 @@ func (f field) choice(i int) string {
 	return OneLine(f.titles[i]) + " (" + value + ")"
 }
 
-// consts returns the values of a schema's list of alternatives, or nil if one of them admits more than a single value.
+// consts returns the values of a schema's list of alternatives. If an alternative admits more than one value, it
+// returns nil.
 func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []string) {
 	var list []struct {
 		Const json.RawMessage `json:"const"`

@@ -179,7 +179,7 @@ func (f field) menu() slack.BlockElement {
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
 // EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. faults maps blocks
-// to errors; if there are any, args is nil.
+// to errors. If there are errors, args is nil.
 func EditArgs(r approvers.Request, tool workflow.Tool, v answers) (args []byte, faults map[string]string) {
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
 	faults = map[string]string{}

@@ -182,7 +182,7 @@ func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
 
-// allowsMore reports whether an approver of this request may allow further calls like it.
+// allowsMore reports whether an approver of this request may allow more calls of the same kind.
 func (v View) allowsMore(r approvers.Request) bool {
 	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
 }
@@ -226,7 +226,7 @@ func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	return p
 }
 
-// allowForm returns the form that approves a call and allows further calls like it without approval.
+// allowForm returns the form that approves a call and allows more calls of the same kind without approval.
 func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)

@@ -75,7 +75,7 @@ func enclosed(open string, parts [][]byte, end string) []byte {
 // below returns the path of a member.
 func below(path, member string) string { return strings.TrimPrefix(path+"."+member, ".") }
 
-// items returns the values of a list, or none if raw is not a list.
+// items returns the values of a list. If raw is not a list, it returns nil.
 func items(raw []byte) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil

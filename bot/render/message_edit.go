@@ -10,8 +10,8 @@ import (
 )
 
 // messageEdit draws a notice for requesters who have edited or deleted a message. The notice says that the calls to
-// which the message led still wait unchanged, and offers to withdraw them. The notice is removed when none of these
-// calls waits any more.
+// which the message led still wait unchanged, and offers to withdraw them. When none of these calls waits any more, the
+// notice is removed.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
 	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })

@@ -219,7 +219,7 @@ func onceMoreToo(v View) *RichText {
 	return new(RichText)
 }
 
-// onceMore names the person who requested a call again, and describes the state of that request.
+// onceMore names the person who requested a call again, and describes the new request's state.
 func (v View) onceMore() *RichText {
 	if v.Later == nil {
 		return new(RichText)

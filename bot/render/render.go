@@ -190,8 +190,8 @@ func (v View) permalink(channel, ts, thread string) string {
 }
 
 // riskWords describes a risk in words, with a coloured sign. The words say that a call can't be undone only if the
-// policy's risk level says so; claims of the tool's source don't count. The words never say that a call can be undone,
-// because no declaration says so.
+// policy's risk level says this. Claims of the tool's source do not count. The words never say that a call can be
+// undone, because no declaration says this.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {
@@ -210,7 +210,8 @@ func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }
 
-// whatHappens returns one sentence on what a call would do: the policy's preview, or that the tool would run.
+// whatHappens returns one sentence about a call's effect: the policy's preview, or the sentence that the tool would
+// run.
 func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)
@@ -218,7 +219,7 @@ func whatHappens(preview, tool string) string {
 	return Name(approvers.ToolWords(tool))
 }
 
-// inFull describes what a call would do. Without a preview it includes the arguments.
+// inFull describes a call's effect. Without a preview it includes the arguments.
 func inFull(preview string, tool string, args []byte, secrets []string) string {
 	what := whatHappens(preview, tool)
 	if strings.TrimSpace(preview) == "" {

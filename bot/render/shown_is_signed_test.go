@@ -85,8 +85,8 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 	return r, nil
 }
 
-// readTexts collects all visible strings of a message or view, and separately those in preformatted blocks. mrkdwn
-// reports whether any of the strings uses mrkdwn.
+// readTexts collects all visible strings of a message or view. It collects strings in preformatted blocks separately.
+// mrkdwn reports whether any of the strings uses mrkdwn.
 func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	switch v := v.(type) {
 	case []any:
@@ -239,8 +239,8 @@ func TestShownIsSigned(t *testing.T) {
 	t.Logf("inputs=%d: %d shown whole, %d cut and said so; digests that differ=0 raw hidden characters=0 silent cuts=0", size, whole, cut)
 }
 
-// On a card, the arguments may be in another order, and earlier values precede those that replaced them. Nothing else
-// differs from the table of the stored bytes, and no text can look like a replaced value.
+// On a card, the arguments may have another order, and earlier values come before the new values. Nothing else differs
+// from the table of the stored bytes, and no text can look like a replaced value.
 func TestShownInOrder(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 500)
 	seed := testkit.Seed(t)

@@ -59,8 +59,8 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	return new(RichText)
 }
 
-// If the preview says that the call would not succeed, previewSaysNo returns a sentence that says so and gives the
-// reason. Otherwise previewSaysNo returns no sentence.
+// If the preview says that the call would fail, previewSaysNo returns a sentence with this warning and the reason.
+// Otherwise previewSaysNo returns no sentence.
 func previewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
@@ -107,7 +107,7 @@ func previewFault(r approvers.Request) string {
 	return ""
 }
 
-// previewSentence returns a preview on one line, and reports whether there is more of it.
+// previewSentence returns a preview on one line, and reports whether the preview has more text.
 func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	if text = approvers.Headline(f.Text); text != "" && !strings.HasPrefix(f.Text, "{") {
 		_, rest, _ := strings.Cut(f.Text, text)

@@ -73,7 +73,8 @@ func Escape(s string) string {
 
 var mrkdwnEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// findings returns sentences about everything in a text that could mislead the reader, or none.
+// findings returns sentences about everything in a text that could mislead the reader. If there is nothing, it returns
+// nil.
 func findings(s string) []string {
 	var out []string
 	_, did := visible.Counted(s)

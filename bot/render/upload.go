@@ -54,7 +54,7 @@ func slackName(s string) string {
 	}, s)
 }
 
-// attachment draws a note that names a file that a run returned. The function is used if Slack does not accept the file
+// attachment draws a note with the name of a file from a run. The function is used if Slack does not accept the file
 // itself.
 func (v View) attachment() *BlockBuilder {
 	p := new(BlockBuilder)

@@ -15,7 +15,7 @@ type WaitingList struct {
 	Again int // number of messages being reposted
 }
 
-// DecideLine returns the line about an item that waits for the person's decision.
+// DecideLine returns the line about an item that needs the person's decision.
 func (l *WaitingList) DecideLine(u view.PendingItem, conv store.Conversation, messages []store.OutboxMessage) *RichText {
 	var line *RichText
 	switch {
@@ -51,8 +51,8 @@ func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages [
 	return line
 }
 
-// link returns the address of the first message that the person can open, in the order of places, or "" if there is
-// none.
+// link returns the address of the first message that the person can open, in the order of places. If there is none, it
+// returns "".
 func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessage, places ...string) string {
 	for _, place := range places {
 		for _, s := range messages {
@@ -72,7 +72,7 @@ func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessa
 	return ""
 }
 
-// UnreadNotes returns the note that some items were not examined, if more is set.
+// If more is set, UnreadNotes returns the note that some items were not examined.
 func (l *WaitingList) UnreadNotes(more bool) []*RichText {
 	if !more {
 		return nil

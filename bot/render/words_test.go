@@ -11,7 +11,7 @@ import (
 )
 
 // Limits on what a person has to read before they decide. The words on buttons count. The arguments and the words of
-// the person who asked do not.
+// the requester do not count.
 const (
 	plainWords     = 70
 	wordsWithMore  = 110 // with stages, an edit, a question, or a warning

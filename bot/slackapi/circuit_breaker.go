@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Any other call would fail
-// without an answer, and the bot would have to find out later whether the call had an effect.
+// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Another call would fail
+// without an answer. The bot would later have to find out whether it had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -55,7 +55,7 @@ func (c *circuitBreaker) made(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// look probes Slack, unless a probe is in progress or the next probe is not due.
+// look probes Slack, unless a probe is in progress or it is too early for the next probe.
 func (c *circuitBreaker) look(ctx context.Context) error {
 	c.mu.Lock()
 	if c.probing || !c.down || time.Until(c.next) > 0 {
@@ -81,7 +81,7 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// answered records that a call got an answer, with success or not.
+// answered records that a call got an answer, successful or not.
 func (c *circuitBreaker) answered() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
@@ -155,7 +155,7 @@ func (c *circuitBreaker) attended(by bool) {
 
 var (
 	notOK = regexp.MustCompile(`"ok": ?false`)
-	// Codes of Slack's own failures, after which it is unknown whether the call took effect.
+	// Codes of Slack's own failures. After them, it is unknown whether the call took effect.
 	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// outages lists the ways in which Slack can fail, each with the time until a call has failed.
+// outages lists the kinds of Slack's failures, each with the time until a call has failed.
 var outages = map[string]struct {
 	took   time.Duration
 	answer func() (*http.Response, error)
@@ -33,7 +33,8 @@ var outages = map[string]struct {
 	}},
 }
 
-// During an outage only probes are sent. The operator is told once that Slack is down, and once that it is back.
+// During an outage only probes are sent. The bot tells the operator once that Slack is down, and once that it works
+// again.
 func TestSlackIsDown(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	}
 }
 
-// Without Watch, the callers themselves test whether Slack answers, one caller at a time.
+// Without Watch, the callers themselves test whether Slack answers, and only one caller at a time.
 func TestSlackIsDownUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

@@ -17,8 +17,8 @@ type Options struct {
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
 	// Share returns the number of processes that share Slack's limits. Share also returns the time since which this
-	// process receives the messages of the other processes (Tell). If this process receives no messages, the time is
-	// zero. If Share is nil, there is only one process.
+	// process receives the other processes' messages (Tell). If this process receives no messages, the time is zero. If
+	// Share is nil, there is only one process.
 	Share     func() (processes int, hears time.Time)
 	Tell      func(Told)                  // tells the other processes something; may be nil
 	Unlimited bool                        // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
@@ -82,8 +82,8 @@ func (c *Client) SetTokens(bot, app string) {
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
-// Worth reports whether a call may succeed now. The result is true if Slack answers, or if it is time to test whether
-// Slack answers again.
+// Worth reports whether a call may succeed now. The result is true if Slack answers, or if it is time for another test
+// of Slack.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
 // Watch runs until ctx ends. During an outage, it tests whether Slack answers again.

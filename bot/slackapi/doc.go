@@ -8,8 +8,8 @@
 //   - The circuit breaker stops calls while Slack does not answer, and tests whether it answers again.
 //
 // If a call can't be made within a second, it fails immediately. The error has the time of the next try (RetryDelay).
-// The package does not queue or repeat calls; the caller decides about that. IsNotSent tells the caller whether a
-// failed call certainly had no effect.
+// The package does not queue or repeat calls, because the caller decides about this. IsNotSent tells the caller whether
+// a failed call certainly had no effect.
 //
 // The package does not know requests, policies or the store. The package must not log or return a token. Errors quote
 // Slack's answers, so they pass through internal/redact before they are logged or stored.

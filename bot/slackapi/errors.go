@@ -19,7 +19,7 @@ func ErrorCode(err error) string {
 }
 
 // ErrSharedChannel is the bot's own refusal to post a card in a channel that is shared with another organisation. The
-// error has the form of Slack's errors, so that the message counts as unreachable.
+// error has the form of Slack's errors, so the message counts as unreachable.
 var ErrSharedChannel = slack.SlackErrorResponse{Err: "shared_channel"}
 
 // IsTokenRefusal reports whether a code says that Slack refuses a token permanently.
@@ -30,7 +30,7 @@ var tokenRefused = map[string]bool{
 	"not_allowed_token_type": true,
 }
 
-// IsUnreachable reports whether a code says that the bot can't send messages to a channel or person, now or later.
+// IsUnreachable reports whether a code says that the bot can't send messages to a channel or person.
 func IsUnreachable(code string) bool { return unreachable[code] }
 
 var unreachable = map[string]bool{
@@ -43,8 +43,8 @@ var unreachable = map[string]bool{
 	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
 }
 
-// IsChannelLost reports whether a code says that the bot is no longer in a channel, or that the channel cannot be
-// written to any more.
+// IsChannelLost reports whether a code says that the bot is no longer in a channel, or that nobody can write in the
+// channel any more.
 func IsChannelLost(code string) bool {
 	switch code {
 	case ErrSharedChannel.Err, "channel_not_found", "not_in_channel", "is_archived":
@@ -53,13 +53,13 @@ func IsChannelLost(code string) bool {
 	return false
 }
 
-// IsMessageLost reports whether a code of chat.update says that the message is gone: it was deleted, or Slack replaced
-// it with a placeholder that only keeps its thread.
+// IsMessageLost reports whether a code of chat.update says that the message is gone. It was deleted, or Slack replaced
+// it with a placeholder that only keeps the thread.
 func IsMessageLost(code string) bool {
 	return code == "message_not_found" || code == "cant_update_message"
 }
 
-// IsServerFailure reports whether a code says that Slack itself failed, so that it is unknown whether the call took
+// IsServerFailure reports whether a code says that Slack itself failed. Then it is unknown whether the call took
 // effect.
 func IsServerFailure(code string) bool { return slackFailed.MatchString(`"error":"` + code + `"`) }
 
@@ -92,7 +92,7 @@ func (e putOffError) After() time.Duration { return e.wait }
 
 func (e putOffError) Unwrap() error { return e.error }
 
-// IsPutOff reports whether an error says that a call was not refused, but must wait.
+// IsPutOff reports whether an error says that a call must wait. Such a call was not refused.
 func IsPutOff(err error) bool {
 	var put putOffError
 	return errors.As(err, &put)

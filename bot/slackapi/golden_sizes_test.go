@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Slack accepts everything that has a golden file, as far as the local workspace imitates Slack: each outbox message in
-// each state, each modal, each Home tab.
+// Slack accepts everything that has a golden file: each outbox message in each state, each modal, each Home tab. The
+// local workspace stands in for Slack.
 func TestSlackAcceptsGoldenFiles(t *testing.T) {
 	o := newSizeHarness(t)
 	paths, err := filepath.Glob("../render/testdata/*.json")

@@ -1,13 +1,14 @@
 package slackapi
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// quota counts calls against a limit. Each priority leaves a part of the limit to the higher priorities, so that
-// answers never use up the calls that cards need.
+// quota counts calls against a limit. Each priority leaves a part of the limit to higher priorities. So answers never
+// use up the calls that cards need.
 type quota interface {
 	// wait returns how long a call must wait. Zero or less: it may be made now.
 	wait(now time.Time, p Priority) time.Duration
@@ -22,8 +23,8 @@ type quota interface {
 // sharing says which processes share Slack's limits.
 type sharing struct {
 	processes int
-	// told is set if this process knows the calls of the other processes and counts them. If told is not set, the
-	// process uses only its part of each limit.
+	// told is set if this process knows and counts the calls of the other processes. If told is not set, the process
+	// uses only its part of each limit.
 	told bool
 }
 
@@ -36,7 +37,7 @@ type bucket struct {
 }
 
 // spare is the number of calls in a burst that a priority leaves to the higher priorities. Each priority may make the
-// first call of a burst, even if the burst has no more calls than spare.
+// first call of a burst, even if the burst is not larger than spare.
 var spare = [priorities]int{PriorityNormal: 1, PriorityReply: 1, PriorityLast: 2, PriorityTransient: 3}
 
 func (b *bucket) wait(now time.Time, p Priority) time.Duration {
@@ -53,9 +54,9 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every)
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
 // share divides the burst among the processes, because several of them may begin a burst at the same time. A process
-// keeps at least two calls; the second of these is for PriorityFirst. share also converts the waiting time of the calls
-// that were already counted to the new rate. Otherwise, after a late change, urgent calls of one process could wait
-// behind answers of another process.
+// keeps at least two calls; the second of these is for PriorityFirst. share also converts the waiting times of already
+// counted calls to the new rate. Otherwise, after a late change, urgent calls of one process could wait behind answers
+// of another process.
 func (b *bucket) share(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
@@ -104,8 +105,8 @@ func lastMinute(times []time.Time, now time.Time) []time.Time {
 	return slices.Delete(times, 0, over)
 }
 
-// room reports whether the limit allows one more call of a priority besides the reserved calls. A reservation lasts a
-// minute.
+// room reports whether the limit allows one more call of a priority, in addition to the reserved calls. A reservation
+// lasts a minute.
 func (w *window) room(now time.Time, p Priority) bool {
 	w.calls, w.kept = lastMinute(w.calls, now), lastMinute(w.kept, now)
 	return len(w.calls)+len(w.kept) < w.allowed(p)
@@ -123,7 +124,7 @@ func (w *window) take(at time.Time) {
 }
 
 // share divides the limit among the processes. If this process knows the calls of the other processes, it may use
-// nearly the whole limit. The function leaves only a few calls for the other processes, which may call at the same
+// nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the same
 // moment.
 func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
@@ -136,14 +137,33 @@ func (w *window) spacing(p Priority) time.Duration { return minute / time.Durati
 
 // callLimit decides when calls of one kind may be made.
 type callLimit struct {
-	key   string                   // the method, and the channel for posts
-	meter quota                    // nil: the limit is unknown
-	until time.Time                // Slack asked the bot to make no call before this time
-	first time.Time                // until this time a call of PriorityFirst waits in another process
-	turns [priorities][2]time.Time // the last time assigned to a call that was put off, for first tries and for retries
+	key   string             // the method, and the channel for posts
+	meter quota              // nil: the limit is unknown
+	until time.Time          // Slack asked the bot to make no call before this time
+	first time.Time          // until this time a call of PriorityFirst waits in another process
+	turns map[line]time.Time // the last time assigned to a call that was put off
 }
 
-// behind is an additional delay for the calls of lower priorities after Slack has asked the bot to wait. Slack may then
+// line is a line of calls that were put off.
+type line struct {
+	priority Priority
+	retry    bool
+	flow     string // for posts in a channel
+}
+
+// maxLines is how many lines a callLimit has before those whose time is over are dropped.
+const maxLines = 100
+
+// line returns the line in which a call would wait.
+func (p *callLimit) line(e CallPriority) line {
+	l := line{priority: e.Priority, retry: e.Retry}
+	if strings.Contains(p.key, " ") {
+		l.flow = e.Flow
+	}
+	return l
+}
+
+// behind is an additional delay for calls of lower priorities, after Slack has asked the bot to wait. Slack may then
 // accept only a single call, which must be the most urgent one.
 var behind = [priorities]time.Duration{
 	PriorityNormal: 50 * time.Millisecond, PriorityReply: 75 * time.Millisecond, PriorityLast: 100 * time.Millisecond, PriorityTransient: 150 * time.Millisecond,
@@ -161,24 +181,28 @@ func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	return max(wait, 0)
 }
 
-// queued reports whether earlier calls of the same priority are still waiting for their turns.
+// queued reports whether earlier calls of the same priority and flow are still waiting for their turns.
 func (p *callLimit) queued(now time.Time, e CallPriority) bool {
-	return !e.Retry && p.turns[e.Priority][0].After(now)
+	return !e.Retry && p.turns[p.line(e)].After(now)
 }
 
-// turn assigns a time to a call that can't be made now. The time is later than the times of all calls that were put off
-// before.
+// turn assigns a time to a call that can't be made now. The time is later than the times of all calls of its line that
+// were put off before.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {
 		spacing = p.meter.spacing(e.Priority)
 	}
-	given := &p.turns[e.Priority][0]
-	if e.Retry {
-		given = &p.turns[e.Priority][1]
+	l := p.line(e)
+	given := latest(now.Add(p.wait(now, e)), p.turns[l].Add(spacing))
+	if len(p.turns) >= maxLines {
+		maps.DeleteFunc(p.turns, func(_ line, at time.Time) bool { return at.Add(spacing).Before(now) })
 	}
-	*given = latest(now.Add(p.wait(now, e)), given.Add(spacing))
-	return *given
+	if p.turns == nil {
+		p.turns = map[line]time.Time{}
+	}
+	p.turns[l] = given
+	return given
 }
 
 func (p *callLimit) take(at time.Time) {
@@ -187,13 +211,13 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the state of the limit is no longer needed, so that the limit can be dropped.
+// over reports whether the limit's state is no longer needed. Then it can be dropped.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false
 	}
 	for _, given := range p.turns {
-		if given[0].After(now) || given[1].After(now) {
+		if given.After(now) {
 			return false
 		}
 	}
@@ -213,8 +237,8 @@ const (
 )
 
 // Slack's limit for posts in a channel: one per second, after a short burst. Slack does not publish the length of the
-// burst. The bot's value is below that of the demo workspace, because posts may arrive closer together than they were
-// sent.
+// burst. The bot's value is lower than the demo workspace's value, because posts may arrive closer together than they
+// were sent.
 const (
 	postEvery = time.Second
 	postBurst = 4

@@ -2,7 +2,7 @@ package slackapi
 
 import "context"
 
-// Priority determines which calls go first when Slack's limits do not allow all of them now.
+// If Slack's limits do not allow all calls now, Priority determines which calls go first.
 type Priority int
 
 // The priorities. The default is PriorityNormal.
@@ -19,10 +19,11 @@ const (
 // CallPriority describes the purpose of a call to the rate limiter.
 type CallPriority struct {
 	Priority     Priority
-	Retry        bool // the call was put off before, and its time has come
-	WillChange   bool // the posted message will need an update, which is reserved; if it can't be, the call is put off
-	UsesReserved bool // the call is the update that was reserved when the message was posted
-	probe        bool // the call only tests whether Slack answers
+	Retry        bool   // the call was put off before, and its time has come
+	WillChange   bool   // the posted message will need an update, which is reserved; if it can't be, the call is put off
+	UsesReserved bool   // the call is the update that was reserved when the message was posted
+	Flow         string // a post waits for its channel behind posts of the same flow only
+	probe        bool   // the call only tests whether Slack answers
 }
 
 type callPriorityKey struct{}

@@ -16,9 +16,9 @@ import (
 )
 
 // rateLimiter is the transport of every call to Slack's Web API. rateLimiter applies Slack's limits and lets urgent
-// calls go first. After Slack has refused a call because of a limit, no call of the same kind is made before the time
-// that Slack named. If a call would have to wait longer than patience, it is not made: it fails with the time of its
-// next try. A call within the limits passes unchanged.
+// calls go first. If Slack has refused a call because of a limit, the bot makes no call of the same kind before the
+// time that Slack named. A call that would wait longer than patience is not made. It fails with the time of its next
+// try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
 	path     string // of the Web API, with its final slash
@@ -70,7 +70,7 @@ const (
 	CallPutOff   CallOutcome = "put_off"  // not made, because its turn has not come or Slack does not answer
 )
 
-// errNoTurn says that a call was not made because its turn has not come yet.
+// errNoTurn says that a call was not made, because it is too early for the call.
 var errNoTurn = errors.New("Slack's rate limit for this call is reached")
 
 // patience is how long a call may wait for its turn without being put off.
@@ -186,8 +186,8 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// take reserves the turn of a call, if the turn is now or soon, and returns how long the call must wait. counted is set
-// if the call counts against a limit.
+// If the turn of a call is now or soon, take reserves it and returns the call's waiting time. counted is set if the
+// call counts against a limit.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,13 +223,13 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 	return wait, counted, nil
 }
 
-// If no update can be reserved for a message, redrawAgain is the delay before the message is tried again.
+// If the limit allows no update of a message, redrawAgain is the pause before the next try.
 const redrawAgain = 5 * time.Second
 
-// creating lists the methods that create messages which may need an update later.
+// creating lists the methods for new messages that may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
-// scarce reports whether updates have nearly used up the limit of chat.update, so that alternatives should be used.
+// scarce reports whether the limit of chat.update is nearly used up. Then the bot should use alternatives.
 func (l *rateLimiter) scarce() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,7 +276,7 @@ func (l *rateLimiter) meter(p *callLimit) {
 	}
 }
 
-// divide adapts the limits when the number of processes that share them has changed. The caller holds l.mu.
+// divide adapts the limits to a changed number of processes that share them. The caller holds l.mu.
 func (l *rateLimiter) divide() {
 	n, hears := l.share()
 	now := time.Now()
@@ -292,8 +292,9 @@ func (l *rateLimiter) divide() {
 	}
 }
 
-// Told is a message between processes that share Slack's limits, because the limits are those of the app. A Told says
-// that a process made a call that counts against a limit, that Slack asked to wait, or that an urgent call waits.
+// Told is a message between processes that share Slack's limits, because the limits are the app's limits. A Told says
+// one of three facts: a process made a call that counts against a limit, Slack asked a process to wait, or an urgent
+// call waits.
 type Told struct {
 	Method  string        `json:"method"`
 	Channel string        `json:"channel,omitempty"` // of a post

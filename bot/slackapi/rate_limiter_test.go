@@ -102,6 +102,16 @@ func (g *limiterHarness) update(p Priority) error {
 	return err
 }
 
+// insistInFlow posts as the scheduler does, for a flow.
+func (g *limiterHarness) insistInFlow(flow, channel, text string) {
+	g.insist(PriorityNormal, func(ctx context.Context) error {
+		e := priorityOf(ctx)
+		e.Flow = flow
+		_, _, err := g.api.PostMessageContext(WithCallPriority(ctx, e), channel, slack.MsgOptionText(text, false))
+		return err
+	})
+}
+
 // insist makes a call as the scheduler does: a call that is put off is tried again at the time that the error names.
 func (g *limiterHarness) insist(p Priority, call func(context.Context) error) {
 	for again := false; ; again = true {
@@ -177,8 +187,8 @@ func TestNothingWaitsBelowTheLimits(t *testing.T) {
 	})
 }
 
-// A thousand answers in one channel are posted in order, one a second after a burst. Cards for the same channel, forms
-// and other channels do not wait for them.
+// A thousand answers in one channel are posted in order: first a burst, then one each second. Cards for the same
+// channel, forms and other channels do not wait for them.
 func TestOrderOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -229,6 +239,49 @@ func TestOrderOfPosts(t *testing.T) {
 	})
 }
 
+// Cards for one channel were put off, because many came at once. A card of another flow does not wait behind them, and
+// a line whose time is over is forgotten.
+func TestFlowsOfPosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		var all sync.WaitGroup
+		post := func(flow string) {
+			all.Go(func() { g.insistInFlow(flow, "C1", flow) })
+			synctest.Wait()
+		}
+		for range 90 {
+			post("flood")
+		}
+		time.Sleep(10500 * time.Millisecond)
+		at := time.Since(g.began)
+		post("mine")
+		all.Wait()
+		posts := g.made(posting)
+		if len(posts) != 91 {
+			t.Fatalf("%d posts", len(posts))
+		}
+		i := slices.IndexFunc(posts, func(c passed) bool { return c.text == "mine" })
+		if waited := posts[i].at - at; waited > 3*time.Second {
+			t.Errorf("the card was posted after %s", waited)
+		}
+		for i := range 3 * maxLines {
+			post(fmt.Sprint("flow ", i))
+			time.Sleep(500 * time.Millisecond)
+		}
+		all.Wait()
+		time.Sleep(time.Minute)
+		for i := range 10 {
+			post(fmt.Sprint("later ", i))
+		}
+		all.Wait()
+		g.gov.mu.Lock()
+		defer g.gov.mu.Unlock()
+		if n := len(g.gov.limitFor(posting + " C1").turns); n > maxLines {
+			t.Errorf("%d lines are kept", n)
+		}
+	})
+}
+
 // A part of a method's calls per minute is reserved for higher priorities. Urgent calls ignore the limit.
 func TestSharesOfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -254,7 +307,7 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// Each of the processes that share Slack's limits uses only its part. The parts change at once when the number of
+// Each of the processes that share Slack's limits uses only its part. The parts change immediately when the number of
 // processes changes. A single call does not wait.
 func TestSharedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -316,8 +369,8 @@ func TestSharedLimitsLeaveOneCall(t *testing.T) {
 	})
 }
 
-// Two processes that know each other's calls use the whole limits together. A call of one process also counts in the
-// other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
+// If two processes know each other's calls, together they use the whole limits. A call of one process also counts in
+// the other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
 // messages for a minute, it uses only its part.
 func TestLimitsOfProcessesThatHear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -366,8 +419,8 @@ func TestLimitsOfProcessesThatHear(t *testing.T) {
 	})
 }
 
-// A critical card of one process is posted before the answers of other processes in the same channel, even if these
-// answers keep the channel busy all the time.
+// A critical card of one process goes before other processes' answers in the same channel, even if the answers keep the
+// channel busy.
 func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := newLimiterHarness(t, false), newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -411,8 +464,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent post is made at the time that Slack named. This rule holds even if the
-// process has learned meanwhile that it may use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the process
+// has learned in the meantime that it may use the whole limit.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -428,8 +481,8 @@ func TestUrgentAfterARefusal(t *testing.T) {
 	})
 }
 
-// After Slack refuses a post, nothing is posted in that channel before the time that Slack names. Once Slack refuses a
-// second channel too, nothing is posted in any channel.
+// After Slack refuses a post, nothing is posted in that channel before the time that Slack names. If Slack also refuses
+// a second channel, the bot posts in no channel.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)
@@ -470,8 +523,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Refusals may arrive at any time, with or without a time to wait. Every message is posted once Slack allows it, and
-// not earlier.
+// Refusals may come at any time, with or without a time to wait. Every message is posted when Slack allows it, and not
+// earlier.
 func TestRefusalsWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -498,7 +551,7 @@ func TestRefusalsWithoutATime(t *testing.T) {
 	})
 }
 
-// A message that needs a later update is posted only if that update can be reserved. The reserved update is not
+// If a message needs a later update, it is posted only if the limit still allows the update. The reserved update is not
 // delayed.
 func TestRoomForAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -102,8 +102,8 @@ func Explain(err error) string {
 	return text
 }
 
-// IsMissing reports whether an error says that Slack has no such method here. Such a call had no effect, and another
-// call soon would not help.
+// IsMissing reports whether an error says that this method does not exist here. Such a call had no effect, and another
+// call soon afterwards would not help.
 func IsMissing(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -127,7 +127,7 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a lasting refusal. Such an error says neither that Slack failed nor that the
+// IsRefused reports whether an error is a lasting refusal. Such an error does not mean that Slack failed, or that the
 // call must wait.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)
@@ -184,12 +184,12 @@ func asksToWait(resp *http.Response) bool {
 	return notOK.Match(head) && limitedIn.Match(head)
 }
 
-// isReply reports whether a request posts to a response URL; a file upload does not.
+// isReply reports whether a request posts to a response URL. A file upload does not.
 func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 }
 
-// replied replaces an empty answer of a response URL by "ok", which the client library takes for success. Slack answers
+// The client library needs the answer "ok". replied replaces an empty answer of a response URL by it. Slack answers
 // "ok"; other servers answer nothing.
 func replied(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {

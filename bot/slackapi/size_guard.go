@@ -14,9 +14,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// sizeGuard checks the sizes in a call before it reaches the rate limiter. A call that Slack would refuse is not sent,
-// but fails with the error that Slack would return. Because rendering already stays within the limits, each such call
-// is a bug in the bot. The call is logged with the part that is too large.
+// sizeGuard checks the sizes in a call before it reaches the rate limiter. If Slack would refuse a call because of its
+// size, the call is not sent. It fails with the error that Slack would return. Because rendering already stays within
+// the limits, each such call is a bug in the bot. The call is logged with the part that is too large.
 type sizeGuard struct {
 	next http.RoundTripper
 	log  *slog.Logger
@@ -43,7 +43,8 @@ func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 }
 
-// MethodOf returns the method in the path of a call, such as chat.update, or "response_url" if there is none.
+// MethodOf returns the method in the path of a call, such as chat.update. If there is no method, it returns
+// "response_url".
 func MethodOf(req *http.Request) string {
 	name := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
 	if !strings.Contains(name, ".") {
@@ -52,8 +53,8 @@ func MethodOf(req *http.Request) string {
 	return name
 }
 
-// shownBy returns the arguments of a call that shows something, with JSON arguments decoded. For any other call it
-// returns nil, because there is nothing to measure.
+// If a call shows something, shownBy returns its arguments, with decoded JSON arguments. For any other call it returns
+// nil, because there is nothing to measure.
 func shownBy(req *http.Request) map[string]any {
 	name := MethodOf(req)
 	shows := name == "response_url" || strings.HasPrefix(name, "chat.") || strings.HasPrefix(name, "views.") || strings.HasPrefix(name, "assistant.")

@@ -9,7 +9,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// After the tokens were replaced, every kind of call has the new ones: slack-go sends them in forms and in headers.
+// After new tokens replace the old ones, every kind of call has the new tokens. slack-go sends them in forms and in
+// headers.
 func TestRotatedTokens(t *testing.T) {
 	var sent []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ const (
 	ackWait = 10 * time.Second
 	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
 	silence = 45 * time.Second
-	// farewell is how long a connection is still read after Slack asked for a replacement. Slack closes such a
+	// farewell is how long the bot still reads a connection after Slack asked for a replacement. Slack closes such a
 	// connection ten seconds after a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
@@ -24,8 +24,9 @@ const (
 	socketBuf = 32 << 10 // large enough for most acknowledgements
 )
 
-// connection is one WebSocket to Slack. slack-go's own client is not used: when Slack asks for a replacement, it closes
-// the connection immediately and loses frames in transit (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
+// connection is one WebSocket to Slack. The bot does not use slack-go's own client. When Slack asks for a replacement,
+// this client closes the connection immediately and loses frames in transit
+// (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
 	began   time.Time
@@ -147,7 +148,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection. The function is called after all frames that were read are acknowledged.
+// end closes the connection. The function is called after all read frames are acknowledged.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

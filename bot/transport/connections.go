@@ -45,7 +45,7 @@ func (c *connections) any() bool {
 	return slices.Contains(c.up[:], true)
 }
 
-// none returns true if no connection is up, but only once for each outage.
+// If no connection is up, none returns true, but only once for each outage.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

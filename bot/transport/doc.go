@@ -8,8 +8,8 @@
 //     durable. If Receive fails, the delivery is not acknowledged. If such a delivery is an event, Slack sends it
 //     again.
 //   - Each delivery has a different time of receipt. Over all connections, these times are in the order of arrival.
-//   - Socket Mode calls Receive for the deliveries of one lane one after another, and for different lanes in parallel.
-//     Requests over HTTP have no order. The times of receipt show which request came first.
+//   - Socket Mode calls Receive in order for the deliveries of one lane, and in parallel for different lanes. Requests
+//     over HTTP have no order. The times of receipt show which request came first.
 //   - If Slack wants a socket to be replaced, the old socket is read until Slack closes it. A delivery is acknowledged
 //     through the socket from which it was read.
 //   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content
@@ -17,10 +17,10 @@
 //   - When the context of Run ends, deliveries that were received are still passed to the handler and acknowledged
 //     before Run returns.
 //
-// The package reads only as much of a payload as it needs to distinguish the kinds of requests. The package never
-// stores or repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the
-// delivery again. The handler recognises such copies. This package imports only one other package of the module: store,
-// for the names of the kinds of deliveries (store.InboxKind).
+// The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
+// repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the delivery
+// again. The handler recognises such copies. This package imports only one other package of the module: store, for the
+// names of the kinds of deliveries (store.InboxKind).
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

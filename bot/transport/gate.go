@@ -2,7 +2,7 @@ package transport
 
 import "sync"
 
-// gate lets deliveries in while it is open.
+// gate accepts deliveries while it is open.
 type gate struct {
 	mu     sync.Mutex
 	isOpen bool
@@ -15,7 +15,7 @@ func (g *gate) open() {
 	g.isOpen = true
 }
 
-// shut refuses further deliveries, and waits until all deliveries that were let in have left.
+// shut refuses further deliveries. It waits until all accepted deliveries have left.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.isOpen = false
@@ -29,7 +29,7 @@ func (g *gate) opened() bool {
 	return g.isOpen
 }
 
-// enter reports whether a delivery is let in. If so, leave must be called for it.
+// enter reports whether a delivery is let in. If so, call leave for it.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 // accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// Limits of requests. Slack gives up after 3 s. Every sender gets the time and space that Slack's largest delivery
-// needs over a bad connection, and no more.
+// Limits of requests. Slack gives up after 3 s. Every sender gets only the time and space that Slack's largest delivery
+// needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
@@ -47,7 +47,7 @@ const (
 	typeForm = "application/x-www-form-urlencoded"
 )
 
-// errNotListening is the error of Ready while Slack's requests are not accepted.
+// errNotListening is the error of Ready while the transport does not accept Slack's requests.
 var errNotListening = errors.New("nobody listens for Slack's requests")
 
 // HTTPOptions configure HTTP. All fields but Count are required.
@@ -84,7 +84,7 @@ func (h *HTTP) Ready() error {
 }
 
 // Arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
-// from Slack. If no request has come, it is also possible that nothing happened in Slack.
+// from Slack. If no request has come, perhaps nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
 // Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:
@@ -133,8 +133,8 @@ func (h *HTTP) Run(ctx context.Context) error {
 	return nil
 }
 
-// answer is the response to a request. An error response contains only the status, so that an unknown sender does not
-// learn the reason.
+// answer is the response to a request. An error response contains only the status, so an unknown sender does not learn
+// the reason.
 type answer struct {
 	status  int
 	payload any // nil: empty body
@@ -170,7 +170,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an error is ignored: if Slack has closed the connection, it sends events again
 }
 
-// answer decides how to respond to a request. The function uses nothing in the request before the signature is
+// answer decides how to respond to a request. The function uses no part of the request before the signature is
 // verified.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
@@ -221,8 +221,8 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// rejectUnsigned rejects a request that is not from Slack, or whose time is too far off. The operator is told about
-// requests that claim to be from Slack.
+// rejectUnsigned rejects a request that is not from Slack, or whose time is too far from the machine's time. The
+// operator is told about requests that claim to be from Slack.
 func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {

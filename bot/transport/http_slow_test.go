@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Slow senders are disconnected: they have five seconds for the headers and ten seconds for a whole request. An idle
+// Slow senders are disconnected. They have five seconds for the headers and ten seconds for a whole request. An idle
 // connection is closed after two minutes. When the bot stops, it does not wait for such connections.
 func TestSlowSenders(t *testing.T) {
 	head := "POST " + EventsPath + " HTTP/1.1\r\nHost: bot\r\nContent-Type: application/json\r\nX-Slack-Signature: v0=" + strings.Repeat("0", 64) + "\r\n"

@@ -140,7 +140,7 @@ func TestRequestAcknowledgement(t *testing.T) {
 	}
 }
 
-// The handler gets a request that acts only once, even if a copy has the same signature in another spelling. The
+// The handler gets a request with an effect only once, even if a copy has the same signature in another spelling. The
 // handler may get events and menus several times.
 func TestReplayedRequests(t *testing.T) {
 	r := &recorder{}

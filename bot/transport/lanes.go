@@ -38,7 +38,7 @@ func (l *lanes) add(lane string, work func()) {
 	l.queues[h.Sum32()%queues] <- work
 }
 
-// finish waits for all work. Nothing may be added after it is called.
+// finish waits for all work. After this call, nothing may be added.
 func (l *lanes) finish() {
 	for _, queue := range l.queues {
 		close(queue)

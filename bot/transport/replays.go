@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after it was first seen. The timestamp of a request may
+// signatureLives is how long a signed request may be accepted after its first arrival. The timestamp of a request may
 // at first be five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 

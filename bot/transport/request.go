@@ -18,11 +18,11 @@ type request struct {
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// urlVerification is the type of a request that only asks the receiver to return its challenge. Slack sends such a
-// request to the URL for events. The doctor also sends it as an interaction and as a command.
+// urlVerification is the type of a request that only asks for the return of its challenge. Slack sends such a request
+// to the URL for events. The doctor also sends it as an interaction and as a command.
 const urlVerification = "url_verification"
 
-// Challenge returns a request that changes nothing. A Request URL with the given path answers it with value.
+// Challenge returns a request that changes nothing. A Request URL with the given path answers the challenge with value.
 func Challenge(path, value string) (media string, body []byte, err error) {
 	asked, err := json.Marshal(map[string]string{"type": urlVerification, "challenge": value})
 	switch path {

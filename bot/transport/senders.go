@@ -31,7 +31,7 @@ func (s *senders) lastVerified() time.Time {
 	return s.last
 }
 
-// logAgain is the minimum time between lines in the log about invalid requests, because anybody can send them.
+// logAgain is the minimum time between two log lines about invalid requests, because anybody can send such requests.
 const logAgain = time.Minute
 
 // refuse records an invalid request. The function returns the number of invalid requests to report in the log now, or

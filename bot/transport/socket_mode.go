@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. If Address fails and its error has a method After, the next
-	// try waits at least for the duration that After returns.
+	// Address asks Slack for the address of a new socket. Suppose that Address fails, and its error has a method After.
+	// The next try waits at least for the duration from After.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -100,7 +100,7 @@ type reader struct {
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
 // opens the new connection while it still reads the old one. keep reopens a broken connection immediately. If this
-// fails, the function retries with increasing delays, and immediately once Slack answers again.
+// fails, the function retries with growing delays, and immediately when Slack answers again.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {

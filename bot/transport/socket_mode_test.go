@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// fakeSlack is Slack's side of Socket Mode, with a transport that is connected to it, in faked time.
+// fakeSlack is Slack's side of Socket Mode in faked time. A transport is connected to it.
 type fakeSlack struct {
 	t      *testing.T
 	mode   *SocketMode
@@ -27,8 +27,8 @@ type fakeSlack struct {
 	asked   int   // how often Address was called
 }
 
-// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack answers with an address
-// again. refuse returns how often Slack was asked since the last call of refuse.
+// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack gives an address again.
+// refuse returns how often Slack was asked since the last call of refuse.
 func (s *fakeSlack) refuse(err error) (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func TestSocketAcknowledgement(t *testing.T) {
 }
 
 // Deliveries of one lane are handed over one after the other, even if they come through different connections. Other
-// lanes do not wait for these deliveries. The receipt times give the order in which they came.
+// lanes do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -238,8 +238,7 @@ func TestSilentConnection(t *testing.T) {
 	})
 }
 
-// Deliveries that were received when the transport is stopped are still handed over and acknowledged before Run
-// returns.
+// If the transport is stopped, received deliveries are still handed over and acknowledged before Run returns.
 func TestSocketModeStops(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -271,7 +270,7 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow, and are at least as long as Slack says. Retry makes the
+// While Slack gives no address, the pauses between tries grow. They are at least as long as Slack asks. Retry makes the
 // transport try immediately. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {

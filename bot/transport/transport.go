@@ -18,7 +18,7 @@ type Delivery struct {
 
 // Handler receives deliveries. The methods of a Handler are called concurrently.
 type Handler interface {
-	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received one after another.
+	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received in order.
 	Lane(Delivery) string
 	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. Otherwise the
 	// delivery is acknowledged, with answer as JSON unless answer is nil.

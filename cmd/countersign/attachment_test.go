@@ -286,8 +286,8 @@ func TestResultsThatGiveOrders(t *testing.T) {
 	}
 }
 
-// TestLongResultsAreMeasured prints what large results cost: COUNTERSIGN_MEASURE=1 go test -run LongResultsAreMeasured
-// -v.
+// TestLongResultsAreMeasured prints the cost of large results: COUNTERSIGN_MEASURE=1 go test -run
+// LongResultsAreMeasured -v.
 func TestLongResultsAreMeasured(t *testing.T) {
 	if os.Getenv("COUNTERSIGN_MEASURE") == "" {
 		t.Skip("set COUNTERSIGN_MEASURE to measure")

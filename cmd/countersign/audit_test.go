@@ -133,7 +133,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Each filter selects the right records. A combination of filters selects the records that every one of them selects.
+// Each filter selects the right records. A combination of filters selects the records that each single filter selects.
 func TestAuditFilter(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)

@@ -142,7 +142,7 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, o)
 }
 
-// checkWith is like check, but uses other keys than those in the environment.
+// checkWith is like check, but with other keys than the keys in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))

@@ -60,7 +60,8 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// cardTimer starts a bot, and returns a function that lets a person write to it and returns the time until the card.
+// cardTimer starts a bot. It returns a function that lets a person write to the bot, and returns the time until the
+// card.
 func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	posted := make(chan string, 100)
 	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), tracer: t, called: func(method string, form url.Values) {

@@ -37,7 +37,7 @@ func TestBrowserIntroduction(t *testing.T) {
 	}
 }
 
-// The introduction for a user's own policy names the tools of that policy, not those of the demo.
+// The introduction for a user's own policy names this policy's tools, and not the demo's tools.
 func TestIntroductionToAPolicyOfOnesOwn(t *testing.T) {
 	p := &approvers.Policy{
 		Tools: []approvers.ToolPolicy{

@@ -19,9 +19,9 @@ import (
 )
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
-// Meanwhile people write in channels, threads and direct messages, edit and delete. When the bot is back, every message
-// is answered once. This rule holds even if the bot is killed while it reads the histories, if retries come late, or if
-// the bot reads the same histories again after another start.
+// In this time, people write in channels, threads and direct messages, and edit and delete messages. When the bot is
+// back, every message is answered once. This rule holds in three cases: the bot is killed while it reads the histories,
+// retries come late, or the bot reads the same histories again after another start.
 //
 // The short version tries half of the combinations. In this half, any three of the four settings occur in all their
 // combinations. COUNTERSIGN_OUTAGES=2 tries all.
@@ -384,7 +384,8 @@ func TestCatchUpWithoutScope(t *testing.T) {
 	})
 }
 
-// TestCatchUpPace: the bot reads many threads within Slack's rate limits. Meanwhile, it answers new questions first.
+// TestCatchUpPace: the bot reads many threads within Slack's rate limits. In this time, the bot answers new questions
+// first.
 func TestCatchUpPace(t *testing.T) {
 	const threads = 110
 	inFakedTime(t, func(b *synctestHarness) {

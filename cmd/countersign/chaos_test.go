@@ -24,10 +24,10 @@ agents:
 `
 
 // TestChaos delivers Slack's events in every irregular way: twice, up to six minutes late, out of order, by a retry, or
-// never. Meanwhile people ask, edit and delete messages, write more messages, and approve, reject and withdraw calls.
-// An admin deletes cards, and the bot is removed from the channel of the cards and invited again. The whole product
-// runs in faked time, with its sockets, its store on the disk and its agent. The outcome of every message and every
-// request is compared with an independent model. The model knows only which events arrived, and when.
+// never. At the same time, people ask, edit and delete messages, write more messages, and approve, reject and withdraw
+// calls. An admin deletes cards, and the bot is removed from the channel of the cards and invited again. The whole
+// product runs in faked time, with its sockets, its store on the disk and its agent. The outcome of every message and
+// every request is compared with an independent model. The model knows only which events arrived, and when.
 //
 // COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {

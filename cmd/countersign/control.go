@@ -27,8 +27,7 @@ type controlServer struct {
 	log      *slog.Logger
 }
 
-// maxLong is the maximum number of concurrent long tasks. Further tasks wait, because the bot's own work takes
-// precedence.
+// maxLong is the maximum number of concurrent long tasks. More tasks wait, because the bot's own work goes first.
 const maxLong = 4
 
 func newControlServer(path string, audit config.Audit, s store.Store, wf *workflow.Workflow, log *slog.Logger) *controlServer {

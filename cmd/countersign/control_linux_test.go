@@ -169,7 +169,7 @@ func large(t *testing.T, path string) {
 	}
 }
 
-// withSocket returns a demo harness whose bot has a control socket, with a client of it.
+// withSocket returns a demo harness with a control socket for the bot, and a client of the socket.
 func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out io.Writer) error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -185,8 +185,8 @@ const shopServer = "shop"
 // shopPath is the path of the shop's tools at the demo's address.
 const shopPath = "/shop/mcp"
 
-// shopCatalog configures a catalog with the tools of the sample shop. The catalog reaches these tools like those of any
-// MCP server.
+// shopCatalog configures a catalog with the tools of the sample shop. The catalog reaches these tools like the tools of
+// any MCP server.
 func shopCatalog(s *shop.Shop, url string) catalog.Config {
 	server := config.Server{
 		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,

@@ -51,8 +51,8 @@ Slack or the model refuses a token · 3 Slack, the model or the store can't be r
 	return cmd
 }
 
-// offlineTools returns the tools of a policy, as far as they are known without contacting a source. offlineTools adds
-// the properties of these tools to the policy.
+// offlineTools returns the tools of a policy that are known without contacting a source. offlineTools adds the
+// properties of these tools to the policy.
 func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 	tools, err := catalog.Offline(file, path)
 	if err != nil {

@@ -163,8 +163,8 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDraftOfManyBlocks: if a model writes more at once than a message can hold, the draft shows the part that fits. In
-// the end, the whole answer is shown.
+// TestDraftOfManyBlocks: if a model writes more than one message can hold, the draft shows the part that fits. In the
+// end, Slack shows the whole answer.
 func TestDraftOfManyBlocks(t *testing.T) {
 	var lines []string
 	for i := range 200 {
@@ -204,7 +204,7 @@ func TestDraftOfManyBlocks(t *testing.T) {
 	}
 }
 
-// If a person stops the agent while it writes, the text so far stays, with the person's name.
+// If a person stops the agent while it writes, the text up to then stays, with the person's name.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
 	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
@@ -225,7 +225,7 @@ func TestDraftThatIsStopped(t *testing.T) {
 	})
 }
 
-// If a model's answer is cut off at each attempt, the text so far stays, with a sentence on why it ends there.
+// If a model's answer is cut off at each attempt, the text up to then stays, with a sentence that explains the end.
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)

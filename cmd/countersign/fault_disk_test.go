@@ -76,8 +76,9 @@ func TestFailingDisk(t *testing.T) {
 	t.Logf("stops=%d %v: %s in %s", stops, happened, v, time.Since(began).Round(time.Second))
 }
 
-// diskFails starts the bot, makes a system call on its store fail, waits until the bot has stopped because of that, and
-// checks the store. diskFails returns the pages of the failed call, or false if the bot made fewer such calls.
+// diskFails starts the bot, and makes a system call on its store fail. It waits until the bot has stopped because of
+// the failure, and checks the store. diskFails returns the pages of the failed call, or false if the bot made fewer
+// such calls.
 func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")

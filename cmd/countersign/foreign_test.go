@@ -10,10 +10,11 @@ import (
 	"sync"
 )
 
-// foreignModel is an independent OpenAI-compatible endpoint. foreignModel shares no code with the scripted model, and
-// differs from it in these points. The lines of its streams end in CRLF. The endpoint sends comments, and puts no space
-// after "data:". The endpoint reports no usage. It sends a call's arguments in one piece together with the call's name.
-// The finish reason for tool calls is "stop". The endpoint reuses an id, and has no list of models.
+// foreignModel is an independent OpenAI-compatible endpoint. foreignModel shares no code with the scripted model. It
+// differs from the scripted model in these points. The lines of its streams end in CRLF. The endpoint sends comments,
+// and puts no space after "data:". The endpoint reports no usage. It sends a call's arguments in one piece together
+// with the call's name. The finish reason for tool calls is "stop". The endpoint reuses an id, and has no list of
+// models.
 type foreignModel struct {
 	mu sync.Mutex
 	no []string // errors in the requests that it got

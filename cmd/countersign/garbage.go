@@ -7,8 +7,8 @@ import (
 )
 
 // Garbage is collected when the heap has grown by collectAt percent, which saves about a fifth of the CPU time with many
-// decisions. As long as the live heap is small, as it usually is, this costs little memory. The garbage of a larger heap
-// is limited to mostGarbage, or to the size of the live heap if that is more.
+// decisions. As long as the live heap is small, as it usually is, this costs little memory. If the heap is larger, its
+// garbage is limited to mostGarbage or to the size of the live heap, whichever is larger.
 const (
 	collectAt   = 400
 	mostGarbage = 64 << 20

@@ -283,7 +283,7 @@ func TestMCP(t *testing.T) {
 		brief.does("countersign.withdraw", `{"request":"`+again.request()+`","reason":"not needed"}`)
 	}
 
-	// A client that hangs up, in either way, withdraws nothing.
+	// A client may hang up in two ways. Neither way withdraws a call.
 	for i, c := range []mcpClient{current, older} {
 		args, preview := refundOf(fmt.Sprint(i+4)), fmt.Sprintf("Refund of $%d.00", i+4)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -311,7 +311,7 @@ func TestMCP(t *testing.T) {
 	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
 
-	// Sixteen identical calls at once are one request.
+	// Sixteen identical calls at the same moment are one request.
 	var ends sync.WaitGroup
 	ids := make([]string, 16)
 	for i := range ids {
@@ -428,8 +428,8 @@ func TestMCPTypeScript(t *testing.T) {
 	}
 }
 
-// The bot is killed while one call is held, and after another call ran whose caller had left. No approval is lost with
-// the connection, each tool runs once, and the caller later gets the undelivered result.
+// The bot is killed at a time when two calls are open: one call is held, and another call has run without its caller.
+// No approval is lost with the connection, each tool runs once, and the caller later gets the undelivered result.
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t, withBrief)

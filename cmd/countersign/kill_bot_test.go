@@ -49,8 +49,8 @@ type witnessConfig struct {
 	Doom    killPoint
 }
 
-// killPoint is a point at which a process kills itself. The process does so when it reaches the point for the nth time.
-// The zero value means that there is no such point.
+// killPoint is a point at which a process kills itself. The process kills itself when it reaches the point for the nth
+// time. The zero value means that there is no such point.
 type killPoint struct {
 	Point string
 	Nth   int
@@ -208,8 +208,8 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 	}
 }
 
-// tools returns the bot's tools. With the shop's tools, the process may be killed during a refund, and refunds behave
-// like those of a system without idempotency keys.
+// tools returns the bot's tools. With the shop's tools, the process may be killed during a refund. Refunds then behave
+// like refunds of a system without idempotency keys.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":
@@ -309,8 +309,8 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 // work takes a random time up to the limit.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that records which delivery became which inbox row, so that the campaign can look up
-// acknowledged deliveries. The store can also kill the process in a transaction.
+// overheard is a store that records which delivery became which inbox row. So the campaign can look up acknowledged
+// deliveries. The store can also kill the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File

@@ -35,7 +35,7 @@ const (
 )
 
 // job is a call that another agent makes until it knows how the call ended. The agent and its connections are killed,
-// too. All that survives is what an agent keeps on its disk: the key and the arguments.
+// too. An agent keeps only two things on its disk: the key and the arguments.
 type job struct {
 	via, number string
 	closed      bool
@@ -232,7 +232,7 @@ var callerPoints = func() (points []string) {
 	return append(points, toolCalled, toolActed)
 }()
 
-// callers checks the calls of other agents. What an agent was told must be what happened.
+// callers checks the calls of other agents. Each answer to an agent must match the actual outcome.
 func (v *findings) callers(r store.Reader) error {
 	all, err := r.ConversationsSince(time.Time{}, 1<<20)
 	if err != nil {
@@ -277,7 +277,7 @@ func (v *findings) callers(r store.Reader) error {
 	return nil
 }
 
-// ended compares what an agent was told with what happened.
+// ended compares an agent's answer with the actual outcome.
 func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
 	call, err := r.Call(conv.Caller.Request)
 	if err != nil {

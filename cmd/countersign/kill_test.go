@@ -62,8 +62,8 @@ func TestKills(t *testing.T) {
 // after each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store until everything is settled. In every third round the tools are those of
-// an MCP server: if the bot is killed during a run, the next process does not know whether the server will act or has
+// killRound is one round, from an empty store until everything is settled. In every third round, the tools belong to an
+// MCP server. If the bot is killed during a run, the next process does not know whether the server will act or has
 // acted. In another third, other agents make calls over the gateway, and they and their connections are killed, too.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	once := func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} }
@@ -110,14 +110,14 @@ var campaignPoints = func() []string {
 	return points
 }()
 
-// recoveryPoints are the points of the kills at the end of a round: while a tool runs, then while the next bot recovers
-// from that kill, then while the bot after it recovers, and so on.
+// recoveryPoints are the points of the kills at the end of a round. The first kill comes while a tool runs. Each later
+// kill comes while the next bot recovers from the previous kill.
 var recoveryPoints = []string{
 	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
 	"Recover" + testkit.BehindCommit,
 }
 
-// begin starts the first bot, which listens over HTTP if that is the transport of the tests. Every message from then on
+// begin starts the first bot. The bot listens over HTTP if the tests use this transport. Every message from then on
 // must be answered, even if its delivery fails. Slack delivers each event only once.
 func (c *killHarness) begin() {
 	c.Helper()

@@ -203,8 +203,8 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// next sets the fate of the next call of a method for a card in #support-approvals, and a function that runs meanwhile.
-// All other calls succeed.
+// next sets the fate of the next call of a method for a card in #support-approvals. It also sets a function that runs
+// during the call. All other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool

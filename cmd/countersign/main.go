@@ -110,7 +110,7 @@ func logEverything(log *slog.Logger) {
 	slog.SetDefault(log)
 }
 
-// withoutSecrets masks the environment's secrets in all later output, including that of libraries.
+// withoutSecrets masks the environment's secrets in all later output, including the libraries' output.
 func withoutSecrets() {
 	redact.Environ(os.Environ())
 	log.SetOutput(redact.Writer(stderr))

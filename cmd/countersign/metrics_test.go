@@ -276,7 +276,7 @@ func described(m *metrics.Metrics) map[string]bool {
 	return names
 }
 
-// The metrics of servers and tools are those of the catalog.
+// The metrics of servers and tools are the catalog's metrics.
 func TestToolMetrics(t *testing.T) {
 	m := metrics.New(emptyStore(t), metricsPolicy)
 	m.WatchTools(calledCatalog(t))

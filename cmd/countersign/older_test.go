@@ -17,8 +17,8 @@ import (
 
 // An old copy replaces the store while the bot is stopped. A call was approved and has run after the copy was made. In
 // the copy, the call would run again under the same execution id. Nothing runs until an operator accepts the loss. Then
-// the bot continues by itself, requests that could run twice are closed, and neither the next start nor audit verify
-// reports anything.
+// the bot continues by itself, and requests that could run twice are closed. The next start and audit verify report
+// nothing.
 func TestOldStoreIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {

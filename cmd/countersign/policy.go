@@ -36,7 +36,7 @@ func policyPath(given string) (string, error) {
 	return env.Policy, nil
 }
 
-// readPolicy reads a policy file and those of its tools that are known without contacting a server. readPolicy accepts
+// readPolicy reads a policy file, and the tools of it that are known without contacting a server. readPolicy accepts
 // only a policy with which the bot would start.
 func readPolicy(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := check.Read(path)
@@ -103,8 +103,8 @@ func misconfigured(err error) error {
 }
 
 // policies decides which policy and which pins this process uses. Normally, the process uses the policy and the pins in
-// force in the store. A file that the bot would accept at a start comes into force in three cases: it was never in
-// force before, it changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the
+// force in the store. If the bot would accept a file at a start, the file comes into force in three cases: it was never
+// in force before, it changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the
 // policy and pins in force, and reports that its file differs. A file that can't be used changes nothing.
 type policies struct {
 	tools   *catalog.Catalog // holds the policy that this process uses
@@ -146,7 +146,7 @@ type storedContent struct {
 // mostEarlier limits how many earlier digests are kept.
 const mostEarlier = 100
 
-// watchedFile is what this process knows about a file.
+// watchedFile has this process's knowledge about a file.
 type watchedFile struct {
 	name    string
 	found   string // the digest that was last read, or the reason why the file can't be read
@@ -298,7 +298,7 @@ func (ps *policies) put(ctx context.Context, c catalog.Content, name, why string
 	return nil, nil
 }
 
-// store stores a policy as the one in force.
+// store stores a policy as the policy in force.
 func (ps *policies) store(ctx context.Context, row store.Policy, p usedPolicy, why string) (store.Policy, error) {
 	content, err := json.Marshal(p.content)
 	if err != nil {
@@ -739,8 +739,8 @@ func (ps *policies) become(ctx context.Context, path string) error {
 	return nil
 }
 
-// state reports on /readyz whether the policy file is not the one in force. The bot stays ready, because it uses the
-// policy in force.
+// state reports on /readyz whether the policy file differs from the policy in force. The bot stays ready, because it
+// uses the policy in force.
 func (ps *policies) state(context.Context) error {
 	if failure := ps.policy.failure.Load(); failure != nil {
 		problems := cli.Problems(failure.why)
@@ -753,8 +753,8 @@ func (ps *policies) state(context.Context) error {
 	return ps.policy.difference()
 }
 
-// pinned reports on /readyz whether the lock file is not the one in force, and which tools differ from their pins. The
-// bot works without these tools.
+// pinned reports on /readyz whether the lock file differs from the pins in force. It also reports which tools differ
+// from their pins. The bot works without these tools.
 func (ps *policies) pinned(ctx context.Context) error {
 	if failure := ps.pins.failure.Load(); failure != nil {
 		return fmt.Errorf("the lock file was refused at %s, and the previous pins stay in force: %w", failure.at.UTC().Format(time.RFC3339), failure.why)
@@ -762,7 +762,7 @@ func (ps *policies) pinned(ctx context.Context) error {
 	return cmp.Or(ps.pins.difference(), ps.tools.Pinned(ctx))
 }
 
-// difference returns an error if the file is not the one in force.
+// difference returns an error if the file is not in force.
 func (f *watchedFile) difference() error {
 	if text := f.differs.Load(); text != nil {
 		return errors.New(*text)

@@ -543,8 +543,8 @@ func TestPolicyFilesInForce(t *testing.T) {
 	})
 }
 
-// Replicas start at the same time, and then get another file at the same time. The file comes into force once, and the
-// replicas decide requests meanwhile.
+// Replicas start at the same time, and then get another file at the same time. The file comes into force once. At the
+// same time, the replicas decide requests.
 func TestPolicyRace(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -710,8 +710,7 @@ func TestPolicyAdoptedDuringADecision(t *testing.T) {
 	a.ok(a.approve(teo, q))
 }
 
-// meanwhile is a store that runs a function once: just before the next decision is made, or inside the decision's
-// transaction.
+// meanwhile is a store that runs a function once, just before the next decision or inside the decision's transaction.
 type meanwhile struct {
 	store.Store
 	do            func()
@@ -844,7 +843,7 @@ func (p *processHarness) awaitCards(db store.Store) {
 
 // Three bots work on one database, and get another policy file one after the other. As soon as the first bot has the
 // file, the file is in force for all bots. From then on, nobody can decide by the earlier policy, even if another bot
-// gets the click. The other bots report that their files differ until they have the file, even after a crash. The
+// gets the click. Until another bot has the new file, it reports that its own file differs, even after a crash. The
 // history has the change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	t.Parallel()

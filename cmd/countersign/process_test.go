@@ -13,8 +13,9 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// As in production, the bot, the workspace and the model are three processes that know only each other's addresses. The
-// bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or over HTTP.
+// As in production, the bot, the workspace and the model are three processes. Each knows only the addresses of the
+// others. The bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or over
+// HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t), "") })

@@ -65,7 +65,7 @@ func from(first, last int) (out []int) {
 var errNoButton = errors.New("the card has no such button")
 
 // press makes a person press a button of a card, for one of its requests or for all of them. If the card was rendered
-// again meanwhile, the person looks again.
+// again in the meantime, the person looks again.
 func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	card := ra.card
 	for {
@@ -223,8 +223,8 @@ func takesBack(r *raceHarness, races []*race) {
 	})
 }
 
-// backOrRun accepts two outcomes. Either the first approver revoked after one or two approvals, or both approvals count
-// and the call ran.
+// backOrRun accepts two outcomes. Two results are possible: the first approver revoked after one or two approvals, or
+// both approvals count and the call ran.
 func backOrRun(ra *race) (string, error) {
 	q := ra.requests[0]
 	switch first := q.Decisions[0].By; {

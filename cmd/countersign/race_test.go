@@ -43,8 +43,8 @@ const deciders = 16
 // third, two of eight people and then two of eight other people must approve. In the fourth, somebody revokes an
 // approval. In the fifth, some people approve all calls of a card while other people approve one of these calls. Each
 // race must have one outcome, and everybody whose action came too late must be told so. In the end, every message must
-// have been posted once and changed once for each change of the state, and must have no button. Every person must have
-// been told as often as they came too late. The history must have a record of each acknowledged click.
+// have been posted once and changed once for each change of the state, and must have no button. Each person must have
+// been told once for each late click. The history must have a record of each acknowledged click.
 //
 // The test runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES
 // minutes. The workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
@@ -284,7 +284,7 @@ func (r *raceHarness) ephemeralReplies(ra *race) error {
 }
 
 // nothingLeft waits until the bot has no work, and counts all messages. Each message must have been posted once, and
-// then changed once for each change of the state. People must have been told as often as they came too late. No button
+// then changed once for each change of the state. Each person must have been told once for each late click. No button
 // may be left.
 func (r *raceHarness) nothingLeft() {
 	r.Helper()

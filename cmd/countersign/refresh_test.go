@@ -71,7 +71,7 @@ type refreshed struct {
 	typing               sync.WaitGroup
 }
 
-// talk makes people write, and meanwhile calls a function a number of times, some seconds apart.
+// talk makes people write. At the same time it calls a function a number of times, some seconds apart.
 func (c *refreshed) talk(times int, do func(n int)) {
 	for n := range times {
 		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)

@@ -686,8 +686,8 @@ func isOver(r store.Reader, ref string) bool {
 	return false
 }
 
-// live counts buttons on settled cards and closed questions. If a card can be neither changed nor deleted, it keeps its
-// buttons, which have no effect. The decided card is then posted below the old card.
+// live counts buttons on settled cards and closed questions. If a card can't be changed or deleted, it keeps its
+// buttons. The buttons have no effect. The decided card is then posted below the old card.
 func (w *refusedWorld) live(all []workspaceclient.Message) (n int) {
 	fixed := slices.Contains(w.rule.methods, "chat.delete")
 	for _, m := range all {

@@ -247,7 +247,7 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 }}
 
 // storedFixtures returns a fixture for each call in the history, with the call's recorded plan. storedFixtures skips
-// calls with damaged rows. In that case it returns the fixtures of all other calls and an *audit.Unread as the error.
+// calls with damaged rows. In this case it returns the fixtures of all other calls, and an *audit.Unread as the error.
 func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread

@@ -49,7 +49,7 @@ func TestStoredFixtures(t *testing.T) {
 }
 
 // replaysAsPlanned replays the history of a scenario under the policy with which it was played. If the policy did not
-// change meanwhile, every call must get its original plan.
+// change in between, every call must get its original plan.
 func replaysAsPlanned(t *testing.T, dir, played string) {
 	t.Helper()
 	script, err := readScript(played)

@@ -345,8 +345,8 @@ func (f *replicaFaults) end(ctx context.Context) {
 	f.settled()
 }
 
-// TestFailover kills the primary database with SIGKILL and promotes a synchronous standby. Meanwhile, people click on
-// three replicas that have both addresses. In every second failover, the machine of the primary no longer answers.
+// TestFailover kills the primary database with SIGKILL and promotes a synchronous standby. In this time, people click
+// on three replicas that have both addresses. In every second failover, the machine of the primary no longer answers.
 // Until the promotion, every replica says on /readyz that it is not ready. Afterwards it works again by itself. The
 // checks are those of TestKills: no acknowledged delivery may be lost.
 //
@@ -447,7 +447,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// settled waits until all work that people have begun so far is settled.
+// settled waits until all work that people have begun is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()

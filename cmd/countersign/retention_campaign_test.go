@@ -27,10 +27,10 @@ import (
 	"countersign/store/bolt"
 )
 
-// Retention erases finished requests of all kinds, several times. Meanwhile, other requests are made, decided and run,
-// the history is sealed, the store is copied, and one client writes all the time. After each retention, the history
-// must verify, in the store and against the heads. The waits for commits are measured alternately with and without
-// retention, so that a noisy machine affects both.
+// Retention erases finished requests of all kinds, several times. At the same time, other requests are made, decided
+// and run, the history is sealed, the store is copied, and one client writes all the time. After each retention, the
+// history must verify, in the store and against the heads. The waits for commits are measured alternately with and
+// without retention, so that a noisy machine affects both.
 //
 // The short form uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits.
 // With fewer requests, there are too few waits for a 99th percentile.

@@ -157,13 +157,15 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
+	card := show
+	card.Flow = p.workflow.Outbox.Flow // one requester's flood of cards does not delay the cards of others
 	return map[store.TimerKind]jobs.Worker{
 		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
 		store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
-		store.TimerShowFirst:    show,
-		store.TimerShow:         show,
+		store.TimerShowFirst:    card,
+		store.TimerShow:         card,
 		store.TimerShowAnswer:   answer,
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
@@ -331,7 +333,7 @@ func (s setup) ownReplica() store.Replica {
 }
 
 // sharing returns how many replicas share Slack's limits. The function also returns the time since which this replica
-// is told about the calls of the other replicas.
+// receives the other replicas' notices about their calls.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -348,8 +350,7 @@ func (s setup) recover(ctx context.Context, p parts) error {
 // claimAgain is the time between two attempts to get the claim on a job.
 const claimAgain = time.Second
 
-// inOneReplica does a job whenever this replica has the claim on it. inOneReplica returns when ctx ends or the job
-// fails.
+// inOneReplica does a job while this replica has the job's claim. inOneReplica returns when ctx ends or the job fails.
 func (s setup) inOneReplica(ctx context.Context, job string, work func(context.Context) error) error {
 	for {
 		if own, leave, ok := s.ownReplica().Enter(ctx, job); ok {
@@ -410,7 +411,7 @@ func couldNotStart(err error) error {
 }
 
 // unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
-// for running tools, because their results can't be recorded. The next process asks people about the outcomes.
+// for running tools, because it can't record their results. The next process asks people about the outcomes.
 func (s setup) unknown(err error) error {
 	if w, ok := s.store.(watchable); ok && w.Failure() != nil {
 		err = w.Failure()
@@ -421,8 +422,8 @@ func (s setup) unknown(err error) error {
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
 }
 
-// requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. With Socket Mode, there is
-// no such probe.
+// requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. Socket Mode has no such
+// probe.
 func (s setup) requestProbe(p parts) []probe {
 	if s.listen == nil {
 		return nil

@@ -27,7 +27,7 @@ import (
 )
 
 // The scripts of testdata/script run the program with bad input of every kind. Each time, the program must print an
-// error that says what to do, and end with the documented exit code.
+// error with the remedy, and end with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
@@ -93,8 +93,8 @@ func destroyPages(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(f.Close())
 }
 
-// workspace [OPTION…] starts a workspace and points the bot to it: without a scope (-SCOPE), with one more (+SCOPE),
-// with another app's id (app=ID), or with a clock that is ahead (clock=DURATION).
+// workspace [OPTION…] starts a workspace and points the bot to it. The options remove a scope (-SCOPE), add a scope
+// (+SCOPE), set another app's id (app=ID), or set the clock ahead (clock=DURATION).
 func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 	seed := workspace.DemoSeed()
 	var ahead time.Duration
@@ -160,7 +160,7 @@ func freeAddress(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(l.Close())
 }
 
-// model KEY starts a model that requires the key, and points the bot to it.
+// model KEY starts a model that requires the key, and points the bot to the model.
 func startModel(ts *testscript.TestScript, _ bool, args []string) {
 	srv := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: args[0]}))
 	ts.Defer(srv.Close)
@@ -193,7 +193,7 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// eventually PATTERN countersign ARGS… runs the program again and again until the program's output matches.
+// eventually PATTERN countersign ARGS… repeats the program until its output matches.
 func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -229,7 +229,7 @@ func makeEmpty(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(db.Close())
 }
 
-// newer FILE creates a store that looks like one of a later version of the program.
+// newer FILE creates a store that looks like a store of a later version of the program.
 func makeNewer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)

@@ -126,8 +126,8 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 }
 
 // The bot posts signed heads to a channel while people work. The heads that an auditor copies from the channel match
-// the store. The heads also reveal that the store was replaced by an older store, or by a store that was created again
-// with the same key.
+// the store. Suppose that an older store, or a new store with the same key, replaces the store. The heads reveal this,
+// too.
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func (h *demoHarness) copyStore(path string) {
 	}
 }
 
-// remake continues a store with a different history, as somebody with the key could.
+// remake continues a store with a different history, as a person with the key could.
 func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	t.Helper()
 	db, err := openStore(path)

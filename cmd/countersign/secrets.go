@@ -84,8 +84,8 @@ func (s *secrets) watch(ctx context.Context) error {
 }
 
 // look reads the secrets in the files and uses them. The function reports whether the secrets have changed. whole means
-// that the files are known to be complete. If whole is false, two looks in a row must find the same values, because the
-// first half of a key may look like a key.
+// that the files are known to be complete. If whole is false, two readings in a row must find the same values, because
+// the first half of a key may look like a key.
 func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	return true
 }
 
-// tell logs an error, unless it was the last logged error.
+// tell logs an error, unless it is the same as the last logged error.
 func (s *secrets) tell(why string) {
 	if why != s.told {
 		s.told = why

@@ -116,7 +116,7 @@ func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*t
 	return t, nil
 }
 
-// sendTraces sends what is left of the traces, at the end.
+// At the end, sendTraces sends the remaining traces.
 func sendTraces(t *tracing.Tracer, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()

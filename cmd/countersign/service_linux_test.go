@@ -14,8 +14,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// TestSystemdIsTold starts the bot as systemd does: the bot says when it is up, gives signs of life, and says that it
-// stops. Meanwhile, countersign health asks for the bot's state.
+// TestSystemdIsTold starts the bot as systemd does. The bot reports that it is up, sends signs of life, and reports
+// that it stops. At the same time, countersign health asks for the bot's state.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client starts the shop as a child process, as it starts servers from npm. The shop's state is kept for the next
-// process, and is shown on the page over HTTP.
+// A client starts the shop as a child process, like a server from npm. The next process gets the shop's state, and the
+// page over HTTP shows it.
 func TestShopCommand(t *testing.T) {
 	t.Parallel()
 	path, err := built()

@@ -14,7 +14,7 @@ import (
 )
 
 // account is the simulation's own model of the facts that must be true. account does not trust statements of the
-// product. account knows only the operations that went through the gates.
+// product. account knows only the operations that passed through the gates.
 type account struct {
 	turns    []string                    // that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
@@ -115,7 +115,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 	}
 }
 
-// acted records that a tool acts, and compares the action with the approvals of people.
+// acted records that a tool acts, and compares the action with people's approvals.
 func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
@@ -238,7 +238,7 @@ func mayRun(result string) bool {
 	return true
 }
 
-// modelGiven checks the input of the model. Each call must have one result, which never changes and is true.
+// modelGiven checks the input of the model. Each call must have one true result, which never changes.
 func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {

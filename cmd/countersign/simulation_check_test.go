@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// checkBooks checks that the store is consistent, as it must be between any two transactions.
+// checkBooks checks that the store is consistent. It must be consistent between any two transactions.
 func (s *simulation) checkBooks() {
 	if s.violation != "" {
 		return
@@ -30,7 +30,7 @@ func (s *simulation) checkBooks() {
 	}
 }
 
-// checkRest checks, when no work is in progress, that every acknowledged delivery had its effect, and that Slack shows
+// When no work is in progress, checkRest checks that every acknowledged delivery had its effect, and that Slack shows
 // the current state.
 func (s *simulation) checkRest() {
 	if s.violation != "" {
@@ -104,7 +104,7 @@ func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
-// nothingHangs returns an error if some work has stopped that should have continued.
+// nothingHangs returns an error if some work has stopped although it should have continued.
 func (s *simulation) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
@@ -137,7 +137,7 @@ func (s *simulation) nothingHangs(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// historiesAreWhole compares the chain of each request with the records that it must contain.
+// historiesAreWhole compares the chain of each request with the records that the chain must contain.
 func (s *simulation) historiesAreWhole(r store.Reader) error {
 	var faults []error
 	for execution, n := range s.ran {
@@ -339,7 +339,7 @@ func jsonText(text string) string {
 }
 
 // leftBehind reports whether a message is in a place where the bot can no longer write. Such a message is updated when
-// the bot can write there again.
+// the bot can write in the place again.
 func leftBehind(r store.Reader, m simulationPosted) bool {
 	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {

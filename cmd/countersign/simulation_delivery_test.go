@@ -56,7 +56,7 @@ func (n *network) add(kind store.InboxKind, payload json.RawMessage) *parcel {
 }
 
 // Event accepts an event for delivery. Event leaves out most events about the bot's own messages, because there are too
-// many of them.
+// many.
 func (n *network) Event(payload json.RawMessage) {
 	if bytes.Contains(payload, []byte(`"bot_id":"B0001"`)) && crc32.ChecksumIEEE(payload)%8 > 0 {
 		return

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// let releases one goroutine from the gate, and gives it its fate.
+// let releases one goroutine from the gate, and decides its fate.
 func (s *simulation) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)

@@ -107,7 +107,7 @@ func (s *simulation) note(format string, args ...any) {
 	s.trace = append(s.trace, fmt.Sprintf("%d %s ", s.steps, time.Now().Format("15:04:05.000"))+fmt.Sprintf(format, args...))
 }
 
-// violate records that an invariant does not hold. The history then ends.
+// violate records the violation of an invariant. The history then ends.
 func (s *simulation) violate(format string, args ...any) {
 	if s.violation == "" {
 		s.violation, s.broke, s.brokeAt = fmt.Sprintf(format, args...), s.steps, len(s.trace)
@@ -148,7 +148,7 @@ const (
 	restEvery  = 1000
 )
 
-// settle lets the product run until all its goroutines wait, at the gate or for time to pass. Reads of the scheduler's
+// settle lets the product run until all its goroutines wait, at the gate or for a time. Reads of the scheduler's
 // workers pass the gate immediately.
 func (s *simulation) settle() {
 	for {

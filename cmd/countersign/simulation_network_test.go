@@ -17,7 +17,7 @@ import (
 var errBroken = errors.New("the connection broke")
 
 // inProcess calls a handler without a network. If the handler aborts, the result is an error, or a body that ends with
-// one.
+// an error.
 type inProcess struct{ http.Handler }
 
 func (h inProcess) RoundTrip(r *http.Request) (resp *http.Response, err error) {
@@ -154,7 +154,7 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 // lotKey is the context key of the drawn fate of a request to the model.
 type lotKey struct{}
 
-// readAll reads a request's body, and replaces it so that it can be read again.
+// readAll reads a request's body. It replaces the body, so that it can be read again.
 func readAll(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil

@@ -53,8 +53,8 @@ type clicked struct {
 	form              bool // the submitted form, not the click that opened it
 }
 
-// name returns the key of a delivery in account.rows. A new message always has the same key, as a message, as a
-// mention, and from a history.
+// name returns the key of a delivery in account.rows. A new message always has the same key, whether it comes as a
+// message, as a mention, or from a history.
 func (p slackPayload) name() string {
 	e := p.Event
 	if (e.Type == "message" || e.Type == "app_mention") && (e.Subtype == "" || e.Subtype == "thread_broadcast") && e.Edited.TS == "" {
@@ -150,7 +150,7 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// around lists the blocks of the call that a button is about. These blocks are between the same two dividers as the
+// around lists the blocks of the call to which a button belongs. These blocks are between the same two dividers as the
 // button, and below the buttons of the previous call.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false

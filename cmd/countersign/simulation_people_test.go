@@ -13,7 +13,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// guest is a person in the channel who may neither ask nor decide.
+// guest is a person in the channel who may not ask and may not decide.
 const guest = "U0900"
 
 // person is a person in the workspace.
@@ -163,7 +163,7 @@ func (s *simulation) looks(p *person) {
 }
 
 // honest reports whether the statement on a button about a run is true. People click a button only if its statement is
-// true, because they look before they report.
+// true, because they find out the facts before they report.
 func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {

@@ -93,8 +93,8 @@ agents:
 `, p.expires, p.escalates, p.silence, p.cap, waits[p.noteAsked], waits[p.discountAsked], waits[p.refundAsked], p.above, p.quorum, strings.Join(p.leads, ", "))
 }
 
-// need has the requirements of a call: how many people must approve, and the risk that the last of them must be allowed
-// to decide. If people is 0, the call needs no approval.
+// need has the requirements of a call: the number of approvals, and the risk that the last approver must be allowed to
+// decide. If people is 0, the call needs no approval.
 type need struct {
 	people int
 	risk   approvers.Risk

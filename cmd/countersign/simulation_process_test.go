@@ -100,7 +100,7 @@ func (s *simulation) reopen() {
 	s.open()
 }
 
-// ended handles a process that ended by itself, or after the simulation asked it to end.
+// ended handles a process that ended by itself, or at the simulation's request.
 func (s *simulation) ended() {
 	if s.bot == nil {
 		return

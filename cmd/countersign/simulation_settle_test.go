@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// rest lets all work settle without new faults, and makes all checks.
+// rest lets all work finish without new faults, and makes all checks.
 func (s *simulation) rest() {
 	s.rests++
 	s.note("rest")
@@ -30,8 +30,9 @@ func (s *simulation) quieten() {
 	}
 }
 
-// comeToRest lets the product work until no work is in progress, no timer is due within a second, and no work is being
-// retried. If atEnd is set, comeToRest also waits until no deadline is left. No person acts meanwhile.
+// comeToRest lets the product work until three conditions hold: no work is in progress, no timer is due within a
+// second, and no work is being retried. If atEnd is set, comeToRest also waits until no deadline remains. No person
+// acts meanwhile.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()

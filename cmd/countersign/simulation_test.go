@@ -14,24 +14,25 @@ import (
 	"countersign/internal/testkit"
 )
 
-// A simulation of the whole product: the real bot, agent, workflow and store. A seed determines everything else:
-// people, the model, Slack, tools, crashes and the clock.
+// A simulation of the whole product: the real bot, agent, workflow and store. A seed determines all choices: people,
+// the model, Slack, tools, crashes and the clock.
 //
 // The simulation runs in a bubble of testing/synctest. There, time passes only when all goroutines wait. Every
-// operation that leaves the product waits at a gate: each commit, each call of Slack or the model, each tool. The
-// scheduler lets one operation through at a time, or makes another event happen: a delivery arrives, a person acts,
-// time passes, or the process is killed. Therefore a seed determines one history, which can be replayed exactly.
+// operation that leaves the product waits at a gate. Such operations are commits, calls of Slack or the model, and
+// tools. The scheduler lets one operation through at a time, or makes another event happen: a delivery arrives, a
+// person acts, time passes, or the process is killed. So a seed determines one history, and the history can be replayed
+// exactly.
 //
 // The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
-// The invariants are checked against the simulation's own account. The account knows what people were shown and
-// clicked, which deliveries were acknowledged, how tools were called, and which input the model got.
+// The invariants are checked against the simulation's own account. The account knows what people saw and clicked, which
+// deliveries were acknowledged, how tools were called, and which input the model got.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000
 
-// TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps, COUNTERSIGN_SEED
-// repeats a run, and a short run is the same each time. A violation is printed with the seed of its history, which
-// replays that history alone.
+// TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps. COUNTERSIGN_SEED
+// repeats a run. A short run is the same each time. A violation is printed with the seed of its history. This seed
+// replays the history alone.
 func TestSimulation(t *testing.T) {
 	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
 	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
@@ -50,9 +51,9 @@ func TestSimulation(t *testing.T) {
 	t.Logf("records: %v", total.kinds)
 }
 
-// TestSimulationReplays plays one history again. Goroutines that wake at the same moment act in an order that a busy
-// machine can change, so a history that differs is played a third time. With the race detector, differences are
-// allowed, because the race detector randomises that order on purpose.
+// TestSimulationReplays plays one history again. If goroutines wake at the same moment, a busy machine can change their
+// order. So if a replayed history differs, it is played a third time. With the race detector, differences are allowed,
+// because it changes this order at random on purpose.
 func TestSimulationReplays(t *testing.T) {
 	seed := uint64(1)
 	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
@@ -77,7 +78,7 @@ type history struct {
 	trace []string
 }
 
-// simulate plays one history, and fails the test if it violates an invariant.
+// simulate plays one history. If the history violates an invariant, it fails the test.
 func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	t.Helper()
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -115,7 +116,7 @@ func traceTail() int {
 }
 
 // quickDir returns a directory for a store. If the machine has a file system in memory, the directory is there. Commits
-// work as on a disk, but need not wait for a disk.
+// work as on a disk, but do not wait for a disk.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")

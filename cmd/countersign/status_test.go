@@ -41,8 +41,8 @@ func TestStatus(t *testing.T) {
 		if after := set(); len(after) != n {
 			t.Errorf("it was set after the end: %v", after[n:])
 		}
-		// The status between the approval and the answer may have been too short to be shown, because a message removes
-		// a status.
+		// Perhaps Slack never showed the status between the approval and the answer, because a message removes a
+		// status.
 		shown := ""
 		for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" || isPost(a) }) {
 			switch {

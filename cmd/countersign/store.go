@@ -133,7 +133,7 @@ serve does this by itself when it starts, where at least half of a large file is
 	}
 }
 
-// openStore opens the bolt file. The errors of openStore say what to do.
+// openStore opens the bolt file. The errors of openStore tell the operator what to do.
 func openStore(path string) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
@@ -159,8 +159,8 @@ func storeError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// mustExist returns an error if the store does not exist, so that a command that only reads does not create an empty
-// store. If there are signed heads, the error says that there was a store.
+// mustExist returns an error if the store does not exist. So a command that only reads does not create an empty store.
+// If there are signed heads, the error says that a store existed.
 func mustExist(path, heads string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -182,14 +182,15 @@ type compaction struct {
 	long time.Duration // time limit
 }
 
-// atStart holds the limits that serve uses. Compaction must also free at least as much as it writes, so that a file of
-// constant size is not rewritten at every start. For the maximum size, a disk with 100 MB/s takes about ten seconds.
+// atStart holds the limits that serve uses. Compaction must also free at least the number of bytes that it writes. So a
+// file of constant size is not rewritten at every start. With the maximum size, this takes about ten seconds on a disk
+// with 100 MB/s.
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
-// errNotWorth means that a store is not compacted, because too little would be saved.
+// errNotWorth means that compaction would save too little.
 var errNotWorth = errors.New("it is not worth it")
 
-// compact compacts the store before it is opened, if that is worthwhile. Errors are logged and don't prevent the start.
+// compact compacts a store before it is opened, if this saves enough. Errors are logged and don't prevent the start.
 func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < c.file {
@@ -223,8 +224,8 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	}
 }
 
-// movedTask reports whether the store's file is no longer where the bot opened it. If so, commands ask the bot even if
-// there is no store or another store at the path, because the bot has the data that must be saved.
+// movedTask reports whether the store's file is no longer at the path where the bot opened it. If so, commands ask the
+// bot, even if the path has no store or another store. The bot has the data that must be saved.
 var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
 	wf, err := w.bare()
 	if err != nil {

@@ -79,7 +79,7 @@ type copierRun struct {
 }
 
 // TestCopyIsInterrupted copies a store from a file into a database, and from there into another file. Each copy is
-// killed with SIGKILL again and again, at any line of its output or a moment later. The network to the database is cut
+// killed with SIGKILL several times, at any line of its output or a moment later. The network to the database is cut
 // too. The same command continues the copy. Until the copy is complete, the new store can't be opened. In the end, both
 // stores have the same rows, and their histories have the same heads.
 //
@@ -111,8 +111,8 @@ type copying struct {
 	direct string // address of the database without the proxy
 }
 
-// fillOriginal makes the store of a played scenario. fillOriginal adds some megabytes, so that the store is copied in
-// several transactions.
+// fillOriginal makes the store of a played scenario. fillOriginal adds some megabytes, so the copy needs several
+// transactions.
 func (c *copying) fillOriginal(path string) {
 	c.Helper()
 	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {
@@ -141,8 +141,8 @@ func (c *copying) fillOriginal(path string) {
 	}
 }
 
-// run runs a copier. At the pause of the copier, run calls meanwhile. meanwhile returns false if it has killed the
-// process.
+// run runs a copier. At the pause of the copier, run calls the function meanwhile. meanwhile returns false if it has
+// killed the process.
 func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r copierRun) {
 	c.Helper()
 	js, err := json.Marshal(conf)

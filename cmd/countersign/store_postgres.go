@@ -31,8 +31,8 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return opened(openStore(env.Store.Path))
 }
 
-// opened returns an open store as an interface. After an error, the function returns nil, and not an interface that
-// holds a nil pointer.
+// opened returns an open store as an interface. After an error, the function returns a nil interface, and not an
+// interface that holds a nil pointer.
 func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func opened[S openedStore](db S, err error) (openedStore, error) {
 	return db, nil
 }
 
-// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase say what to
-// do.
+// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase tell the
+// operator what to do.
 func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, shared bool) (*postgres.Store, error) {
 	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
 	if err != nil {
@@ -53,8 +53,8 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
-// excessRights lists the rights of the role in the database's address that the bot does not need. excessRights says how
-// to revoke these rights.
+// excessRights lists rights that the bot does not need. The role in the database's address has these rights.
+// excessRights says how to revoke these rights.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {
@@ -76,7 +76,7 @@ func databaseError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// storeID returns an id with which a command and a running bot check that they use the same store.
+// storeID returns an id. With this id, a command and a running bot check that they use the same store.
 func storeID(s config.Store, path string) string {
 	if s.Backend == config.Postgres {
 		return postgres.ID(s.URL.Reveal())
@@ -84,7 +84,7 @@ func storeID(s config.Store, path string) string {
 	return path
 }
 
-// onlyFile returns an error for a command that works on the file of a store.
+// onlyFile returns an error for commands that work only on a store's file.
 func onlyFile(s config.Store, instead string) error {
 	if s.Backend == config.Postgres {
 		return cli.Misused("this works on a store in a file, and %s is a database: %s (docs/postgres.md)", s, instead)

@@ -204,7 +204,7 @@ func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bol
 	return wf.Views.Unseen(ctx)
 }
 
-// For each bucket, follows has a text that says what the loss of a row means.
+// For each bucket, follows describes the consequences of a lost row.
 var follows = map[string]string{
 	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
 	"calls": "it has the result that it was voided",

@@ -99,7 +99,7 @@ func TestStoreCompact(t *testing.T) {
 	}
 }
 
-// serve compacts the store before it opens the store, if the compaction saves enough and does not take long.
+// serve compacts the store before it opens the store, if this saves enough and does not take long.
 func TestCompactAtStart(t *testing.T) {
 	t.Parallel()
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
@@ -135,7 +135,7 @@ func TestCompactAtStart(t *testing.T) {
 }
 
 // A store may be truncated or overwritten at any place. Every command that needs the damaged part ends with an error
-// and code 3, or with code 1 if verification found the damage. Such a command never ends with a panic.
+// and code 3. If verification found the damage, the code is 1. Such a command never ends with a panic.
 func TestDamagedStore(t *testing.T) {
 	l := newAuditFixture(t)
 	whole, err := os.ReadFile(l.path)

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// watchable is a store that reports blocked writes, and that stops when the content of the disk is unknown.
+// watchable is a store that reports blocked writes. It stops when the content of the disk is unknown.
 type watchable interface {
 	Stalled() time.Duration
 	Broken() <-chan struct{}
@@ -57,7 +57,7 @@ func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 	})
 }
 
-// storeBroken returns a channel that is closed when the store stops, or nil if the store does not report that.
+// storeBroken returns a channel that is closed when the store stops. If the store does not report this, it returns nil.
 func storeBroken(s store.Store) <-chan struct{} {
 	if w, ok := s.(watchable); ok {
 		return w.Broken()
@@ -67,7 +67,7 @@ func storeBroken(s store.Store) <-chan struct{} {
 
 // unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
 // transaction that does not end, or for a store that can't be closed. Once the store has stopped, unlessHung waits for
-// nothing. Ending without a wait is safe, because acknowledged data is on the disk, and the next process finds all
+// nothing. The process may end without a wait, because acknowledged data is on the disk, and the next process finds all
 // other data.
 func unlessHung(ctx context.Context, db interface {
 	watchable

@@ -25,8 +25,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A hanging transaction is detected. /readyz fails after a few seconds. If the process is asked to stop, it stops, with
-// a line in the log.
+// A hanging transaction is detected. /readyz fails after a few seconds. If the process is asked to stop, it stops, and
+// logs this.
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -96,8 +96,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait for ever for a store that can't be closed. The process does wait for a store that can be
-// closed, even if the work takes long.
+// The process does not wait for ever for a store that can't be closed. The process waits for a store that can be
+// closed, even if this takes long.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +169,8 @@ func (f *failingDisk) Update(ctx context.Context, fn func(store.Tx) error) error
 	return f.Store.Update(ctx, fn)
 }
 
-// A failed commit ends the process immediately, even while a tool runs, because the tool's answer could not be
-// recorded. The next process asks people for the outcome.
+// A failed commit ends the process immediately, even while a tool runs, because the process could not record the tool's
+// answer. The next process asks people for the outcome.
 func TestFailedCommitWithToolUnderWay(t *testing.T) {
 	tool := agent.Tool{Name: "wire", Effect: approvers.Unprotected, Timeout: time.Hour, Run: func(ctx context.Context, _ agent.Invocation) (string, error) {
 		<-ctx.Done()
@@ -264,8 +264,8 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
-// If one bit of a waiting request's quorum is changed, /readyz and audit verify name the request. Neither /readyz nor
-// audit verify says ok.
+// If one bit of a waiting request's quorum changes, /readyz and audit verify name the request. /readyz and audit verify
+// do not say ok.
 func TestFlippedQuorum(t *testing.T) {
 	path := oneRequest(t, nil)
 	if verified, said, ready := toldOf(t, path); ready != nil || verified != cli.ExitDone {
@@ -293,7 +293,7 @@ func TestFlippedQuorum(t *testing.T) {
 	}
 }
 
-// The same change, made with a valid checksum, is found by comparing the request with the history.
+// If the same change has a valid checksum, the bot finds it by comparing the request with the history.
 func TestQuorumChangedBehindTheChecksum(t *testing.T) {
 	path := oneRequest(t, func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 })
 	verified, said, _ := toldOf(t, path)

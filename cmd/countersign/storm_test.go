@@ -14,10 +14,11 @@ import (
 	"countersign/store"
 )
 
-// TestStorm sends a thousand answers to one channel and some answers to another channel. Meanwhile, critical cards come
-// for the first channel and for direct messages. The test runs with Slack's published limits, and with a Slack that
-// refuses calls at random times for random durations. Every message must be posted exactly once. No call may be made
-// before the time that Slack asked for. No answer may be posted before a waiting critical card of the same channel.
+// TestStorm sends a thousand answers to one channel and some answers to another channel. At the same time, critical
+// cards come for the first channel and for direct messages. The test runs with Slack's published limits, and with a
+// Slack that refuses calls at random times for random durations. Every message must be posted exactly once. The bot may
+// make no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the
+// same channel.
 //
 // COUNTERSIGN_POSTS sets the number of answers (default 40).
 func TestStorm(t *testing.T) {
@@ -75,8 +76,8 @@ type storm struct {
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse decides whether Slack refuses a call. From time to time, the function begins to refuse a kind of call for a
-// while. The caller does not hold s.mu.
+// refuse decides whether Slack refuses a call. From time to time, the function refuses a kind of call for a while. The
+// caller does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +141,7 @@ func (s *storm) blow(posts int) {
 		took.Round(time.Second), asked.Round(time.Second), calls, s.refused, s.early, slices.Max(waits).Round(time.Millisecond))
 }
 
-// eachOnce checks that every answer and every card is posted once, and that a reminder that came too late is not
-// posted.
+// eachOnce checks that every answer and every card is posted once, and that a late reminder is not posted.
 func (s *storm) eachOnce(posts int) {
 	count := map[string]int{}
 	for _, c := range s.made(time.Time{}, isPost) {
@@ -178,7 +178,7 @@ func (c apiCall) wait() time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// heeded checks that after a refusal no call of the same kind came before the time that Slack asked for. If posts in
+// heeded checks that after a refusal, no call of the same kind came before the time that Slack asked for. If posts in
 // two channels were refused, no post in any channel may come before that time.
 func (s *storm) heeded() {
 	type hold struct {
@@ -217,8 +217,8 @@ func reading(method string) bool {
 }
 
 // criticalFirst checks that no answer is posted in a channel while a critical card waits there. Answers that were
-// already on their way do not count; each bot may have two of them. Answers may also be posted while Slack refuses the
-// reads that the bot needs before it can post the card. criticalFirst returns how long the cards waited.
+// already on their way do not count. Each bot may have two such answers. Answers are also allowed while Slack refuses
+// the reads that the bot needs before it posts the card. criticalFirst returns how long the cards waited.
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
 	refusals := s.made(time.Time{}, func(c apiCall) bool { return c.status == 429 && reading(c.method) })

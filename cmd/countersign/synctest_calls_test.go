@@ -43,7 +43,7 @@ const (
 	callEmpty            // nothing, with status 200
 )
 
-// watched records each call of the bot, and gives it the fate that the test wants.
+// watched records each call of the bot, and gives the call the fate that the test chooses.
 func (b *synctestHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
@@ -125,7 +125,7 @@ func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	return b.fates(a)
 }
 
-// outboxIDOf returns the outbox message that a message shows, by its metadata.
+// outboxIDOf returns the id of the outbox message that a Slack message shows, from the metadata.
 func outboxIDOf(form url.Values) (outboxID string, part int) {
 	var meta struct {
 		Payload struct {

@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// synctestHarness has the workspace, the model, people and the bot in faked time, where hours pass in moments. The bot
-// is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
+// synctestHarness has the workspace, the model, people and the bot in faked time, in which hours pass in moments. The
+// bot is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
 type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
@@ -176,8 +176,8 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 // replicas is the number of bots if there are several.
 const replicas = 3
 
-// start starts a bot, which is a new process on the same store. If there are several replicas, the function starts
-// several bots.
+// start starts a bot, as a new process on the same store. If there are several replicas, the function starts several
+// bots.
 func (b *synctestHarness) start() {
 	if b.board == nil {
 		b.bot = b.setup.begin(b.ctx)

@@ -34,8 +34,8 @@ func (b *synctestHarness) tools() *agent.Registry {
 	return r
 }
 
-// think is the model. The model follows the message: "plain 7" asks for a call, "say 7" answers, and "tell 7" answers
-// at great length. "after 5s" before one of these delays the answer.
+// think is the model. The message tells the model what to do: "plain 7" asks for a call, "say 7" answers, and "tell 7"
+// gives a very long answer. "after 5s" before one of these words delays the answer.
 func (b *synctestHarness) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// wire is a network to one server, made of pipes, in faked time. The wire can be cut.
+// wire is a network to one server. It consists of pipes, and runs in faked time. The wire can be cut.
 type wire struct {
 	calls chan net.Conn
 	over  chan struct{}

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// board decides which replica has which share. The replicas are in faked time, so their store is a file, and not a
-// database. A share moves only while no work in it is in progress, so no transaction is fenced. TestLeaseFaults and
+// board decides which replica has which share. The replicas run in faked time, so their store is a file, and not a
+// database. A share moves only while it has no work in progress, so no transaction is fenced. TestLeaseFaults and
 // TestReplicas show fenced transactions.
 type board struct {
 	mu       sync.Mutex
@@ -73,7 +73,7 @@ func (b *board) shuffle(random *rand.Rand, n int) {
 	b.move()
 }
 
-// move moves the shares in which no work is in progress. The caller holds mu.
+// move moves the shares without work in progress. The caller holds mu.
 func (b *board) move() {
 	told := map[*boardReplica]bool{}
 	for share, to := range b.wanted {

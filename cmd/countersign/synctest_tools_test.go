@@ -22,8 +22,8 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inRun lets the product run tools in faked time. The model calls a tool for each line "run NAME {…}" in a message, and
-// then answers with the results.
+// inRun lets the product run tools in faked time. For each line "run NAME {…}" in a message, the model calls a tool.
+// Then it answers with the results.
 func inRun(t *testing.T, tools []agent.Tool, fn func(*synctestHarness)) {
 	t.Helper()
 	inRunWith(t, tools, nil, fn)

@@ -37,7 +37,7 @@ func remove(bucket, key string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
 }
 
-// all applies one edit after the other.
+// all applies the edits one after the other.
 func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for _, step := range steps {

@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips returns n flipped bits, each in another place. The places are in keys and values of every bucket; a bucket with
-// more rows gets more of the flips.
+// flips returns n flipped bits, each in another place. The places are in keys and values of every bucket. A bucket with
+// more rows gets more flips.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -81,7 +81,7 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// reorders returns tamperings that exchange neighbouring rows, or leaves together with their records.
+// reorders returns tamperings that exchange neighbouring rows, or exchange leaves together with their records.
 func reorders(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -106,8 +106,7 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations returns tamperings that cut off the end of a chain, of the journal, of the heads, or of all three
-// together.
+// truncations returns tamperings that cut off the end of a chain, of the journal or of the heads, or of all three.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
 		var steps []func(tx *bbolt.Tx) error
@@ -144,7 +143,7 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
 		}
 		// Such a record explains a gap in the store. If the cut removed the record of an erasure or a pruning, the
-		// store itself would reveal that gap.
+		// store itself would reveal the gap.
 		if !cutsExcuse(rows, size) {
 			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
 		}
@@ -152,8 +151,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, but leaves
-// the gap that this record explains.
+// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, but keeps
+// the gap that the record explains.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, leaf := recordOf(row)
@@ -210,9 +209,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// Somebody with access to the file tampers with a real history in every way that we know. Verification with the store
-// and the trusted key must find each tampering. If the signatures in the store match the changed content, verification
-// with the heads that are kept elsewhere must find it.
+// A person with access to the file tampers with a real history, in every way that we know. Verification with the store
+// and the trusted key must find each tampering. If the store's signatures match the changed content, verification with
+// heads from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind

@@ -22,7 +22,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// auditFixture is a store with a real history, and the copies of heads that are kept elsewhere. Tests tamper with the
+// auditFixture is a store with a real history, and copies of the heads outside of the store. Tests tamper with the
 // store.
 type auditFixture struct {
 	*testing.T
@@ -35,7 +35,7 @@ type auditFixture struct {
 // The buckets of the audit, with their names in the file.
 var auditBuckets = []string{"audit", "audit_payloads", "audit_journal", "audit_heads"}
 
-// newAuditFixture plays the built-in scenario twice, with an erasure and a pruned chain in between.
+// newAuditFixture plays the built-in scenario twice. Between the two, it erases texts and prunes a chain.
 func newAuditFixture(t *testing.T) *auditFixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ func (s *auditFixture) copy(from, to string) {
 	}
 }
 
-// verify verifies the store with the pinned key and with heads that are kept elsewhere.
+// verify verifies the store with the pinned key and with heads from outside of the store.
 func (s *auditFixture) verify(heads ...string) (found bool, said string) {
 	s.Helper()
 	return s.verifyAt(s.path, heads...)
@@ -175,8 +175,8 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere is set if the signatures in the store match the changed content. Then only heads that are kept
-	// elsewhere reveal the tampering.
+	// elsewhere is set if the signatures in the store match the changed content. In this case, only heads from outside
+	// of the store reveal the tampering.
 	elsewhere bool
 }
 

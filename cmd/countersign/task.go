@@ -25,7 +25,7 @@ import (
 )
 
 // task is an operation of a command on the store. If no process holds the store, the command runs the task itself.
-// Otherwise the running bot runs the task and sends the output (see control.go). Only the command opens files: a task
+// Otherwise the running bot runs the task and sends the output (see control.go). Only the command opens files. A task
 // reads and writes only the given streams.
 type task[O any] struct {
 	name string
@@ -155,8 +155,8 @@ func operator(uid int) approvers.PersonID {
 	return approvers.Operator(id)
 }
 
-// workflowAfter returns a workflow on the store of a stopped bot. With this workflow, the store's interrupted runs can
-// be listed and reported.
+// workflowAfter returns a workflow on the store of a stopped bot. This workflow can list and report the store's
+// interrupted runs.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
 	wf, err := localWorkflow(ctx, env, db, nil)
 	if err != nil {

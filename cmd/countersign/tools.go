@@ -81,7 +81,7 @@ type listed struct {
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// examine reads a policy with its lock file, and asks its servers for their tools unless alone is set.
+// examine reads a policy with its lock file. It asks the servers for their tools, unless alone is set.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	path, err := policyPath(path)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s toolReport) printTools(out io.Writer, tools []agent.Status, rows []liste
 	w.Flush()
 }
 
-// verdict returns the command's error, which says what has to be done.
+// verdict returns the command's error, which tells the operator what to do.
 func (s toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
 	var open, gone, refused []string
 	for _, t := range tools {
@@ -231,8 +231,8 @@ func areCount(n int, noun string) string {
 	return cli.Count(n, noun) + " are"
 }
 
-// printLeft prints the definitions of a source that are not offered or that are changed. If source is empty, printLeft
-// prints the definitions of all sources.
+// printLeft prints the missing and changed definitions of a source. If source is empty, printLeft prints the
+// definitions of all sources.
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
@@ -339,7 +339,7 @@ Exit codes: 0 it is as pinned · 1 it is new, drifted or gone · 2 there is no s
 	return cmd
 }
 
-// show prints a tool. The error says what has to be done about the tool.
+// show prints a tool. The error tells the operator what to do about the tool.
 func (s toolReport) show(out io.Writer, t agent.Status) error {
 	p, _ := s.Policy.Tool(t.Tool.Name, "")
 	fmt.Fprintf(out, "%s\n", t.Tool.Name)
@@ -373,7 +373,7 @@ func (s toolReport) show(out io.Writer, t agent.Status) error {
 	return nil
 }
 
-// pinOf describes a tool's state relative to its pin, and names the person who pinned it.
+// pinOf describes a tool's state relative to its pin, and names the person who pinned the tool.
 func (s toolReport) pinOf(t agent.Status) string {
 	words := pinWord(t.State)
 	if why := s.Refusal(t); why != "" {

@@ -167,7 +167,7 @@ func (s toolReport) reached(tools []agent.Status, names []string, source string)
 	return nil
 }
 
-// printToPin prints the tools to pin as a table, with changed tools first, and then the changes. If whole is set,
+// printToPin prints the tools to pin as a table, changed tools first. Then it prints the changes. If whole is set,
 // printToPin also prints the definitions of new tools.
 func (s toolReport) printToPin(out io.Writer, tools []agent.Status, whole bool) {
 	if len(tools) == 0 {

@@ -109,8 +109,8 @@ func (b *bench) expect(code int, args []string, says ...string) string {
 
 func argsOf(s string) []string { return strings.Fields(s) }
 
-// The test does an operator's work. A server is new, and its tools are reviewed and pinned. One tool changes, its
-// changes are shown, and it is pinned again. One tool disappears, and its pin is removed.
+// The test does an operator's work. A server is new, and its tools are reviewed and pinned. One tool changes, the
+// command shows the changes, and the operator pins the tool again. One tool disappears, and its pin is removed.
 func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "tools: {crm.send: {risk: high, rules: [{when: \"now.getHours() > 20\", confirm: true}]}, crm.look: {risk: low}}\n")
@@ -171,7 +171,7 @@ func TestToolsThatCountAsUnknown(t *testing.T) {
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "critical", "is not as the operator pinned it")
 }
 
-// A server that can't be reached keeps its pins. The server's tools are listed from the pins, and no tool is pinned
+// If a server can't be reached, its pins stay. The server's tools are listed from the pins, and no tool is pinned
 // again.
 func TestToolsOfAServerThatIsDown(t *testing.T) {
 	t.Parallel()
@@ -232,7 +232,8 @@ func TestPruneForgetsSources(t *testing.T) {
 	}
 }
 
-// An unusable definition is not pinned. Changes that somebody else made to the lock file meanwhile are not overwritten.
+// An unusable definition is not pinned. If somebody else changes the lock file in between, the command does not
+// overwrite these changes.
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -257,7 +258,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	}
 }
 
-// The operator is asked for confirmation, and only one answer pins the tools.
+// The operator is asked for confirmation. Only one answer pins the tools.
 func TestPinAsks(t *testing.T) {
 	for answer, code := range map[string]int{"pin\n": cli.ExitDone, " pin": cli.ExitDone, "yes\n": cli.ExitNo, "": cli.ExitNo} {
 		var out bytes.Buffer
@@ -310,8 +311,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// A definition of a source that can't become a tool is listed with the reason. If the definition was pinned, it counts
-// as refused, and not as gone or drifted.
+// If a source's definition can't become a tool, the list has the definition with the reason. If the definition was
+// pinned, it counts as refused, and not as gone or drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

@@ -17,14 +17,14 @@ import (
 	"countersign/store/jobs"
 )
 
-// traces makes spans of what the parts report. Without a tracer it makes none.
+// traces makes spans from the reports of the parts. Without a tracer, it makes no spans.
 type traces struct {
 	tracer *tracing.Tracer
 	now    func() time.Time
 }
 
-// tracedTimers names the spans of timers that work on one turn. Timers of other kinds work on several turns, or on
-// none.
+// tracedTimers names the spans of timers whose work belongs to one turn. Work of other timers belongs to several turns
+// or to no turn.
 var tracedTimers = map[store.TimerKind]string{
 	store.TimerInbox: "receive", store.TimerThink: "think", store.TimerRun: "run", store.TimerPreview: "preview", store.TimerExpire: "expire",
 	store.TimerEscalate: "escalate", store.TimerRemind: "remind", store.TimerAvailability: "resolve availability", store.TimerModelQuestion: "end question",
@@ -32,8 +32,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced adds the workflow's workers to those of the bot and the agent, with handlers that run within a span. Without a
-// tracer it adds none.
+// traced wraps the handlers of all workers in spans: the workflow's workers, the bot's and the agent's. Without a
+// tracer, it adds no spans.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {
@@ -115,8 +115,8 @@ func (t traces) happened(ctx context.Context, e workflow.Event) {
 	}
 }
 
-// began makes the main span of a turn: that of the work that received the message, or a span of its own if the message
-// waited for the turn before.
+// began makes the main span of a turn. It is the span of the work that received the message. If the message waited for
+// the previous turn, it is a separate span.
 func (t traces) began(ctx context.Context, e workflow.Event) {
 	name := tracing.SpanMessage
 	if e.Began.Caller {
@@ -149,7 +149,7 @@ func (t traces) called(ctx context.Context, c slackapi.Call) {
 	}})
 }
 
-// receiving wraps the gateway: what a request of another agent starts is traced, and links to the agent's own span.
+// receiving wraps the gateway. Work for a request of another agent is traced, and its trace links to the agent's span.
 func (t traces) receiving(next http.Handler) http.Handler {
 	if t.tracer == nil {
 		return next

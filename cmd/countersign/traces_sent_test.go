@@ -39,7 +39,7 @@ func openTraceReceiver(t *testing.T) *traceReceiver {
 	return r
 }
 
-// env is the environment with which a bot sends its traces there.
+// env is the environment with which a bot sends its traces to this receiver.
 func (r *traceReceiver) env() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + r.server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=of-the-collector", "OTEL_BSP_SCHEDULE_DELAY=20"}
 }
@@ -77,7 +77,7 @@ func valueOf(attributes []*common.KeyValue, name string) string {
 	return ""
 }
 
-// await waits for the first span that fits, and returns it.
+// await waits for the first matching span, and returns it.
 func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Span {
 	r.Helper()
 	late := time.After(patience)
@@ -100,7 +100,7 @@ func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Spa
 	}
 }
 
-// named waits for a span with a name in the trace of another span, or in any.
+// named waits for a span with a name, in the trace of another span or in any trace.
 func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	r.Helper()
 	return r.await("the span "+name, func(s *otlp.Span) bool {
@@ -108,7 +108,7 @@ func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	})
 }
 
-// below checks that a span is below another one, at any depth.
+// below checks that a span is below another span, at any depth.
 func (r *traceReceiver) below(s, top *otlp.Span) {
 	r.Helper()
 	for at := s; string(at.GetSpanId()) != string(top.GetSpanId()); {
@@ -122,8 +122,8 @@ func (r *traceReceiver) below(s, top *otlp.Span) {
 	}
 }
 
-// TestTracesAreSent lets real processes send their traces to a receiver. All of them are killed while a card waits, and
-// new ones continue the trace: with a file, and with two replicas on a database.
+// TestTracesAreSent lets real processes send their traces to a receiver. All processes are killed while a card waits,
+// and new processes continue the trace. The test does this with a file, and with two replicas on a database.
 func TestTracesAreSent(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -189,8 +189,8 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 	}
 }
 
-// TestTraceOfACaller lets another agent, which has a trace of its own, ask. The bot's trace links to the agent's, and is
-// not a part of it: a caller can't choose where the bot's spans go, nor whether there are any.
+// In TestTraceOfACaller, another agent with its own trace makes a request. The bot's trace links to the agent's trace,
+// but is not a part of it. A caller can't choose where the bot's spans go, or whether the bot makes spans.
 func TestTraceOfACaller(t *testing.T) {
 	t.Parallel()
 	got := openTraceReceiver(t)

@@ -32,7 +32,7 @@ type tracedBot struct {
 	gave []string // traceparent of each request to the model
 }
 
-// newTracer gives the next process a tracer that knows nothing of the earlier ones.
+// newTracer gives the next process a tracer that has no data of earlier tracers.
 func (b *tracedBot) newTracer() {
 	t, err := tracing.New(b.ctx, sdk.NewSimpleSpanProcessor(b.sent), b.opts)
 	b.ok(err)
@@ -100,9 +100,9 @@ func linksTo(s, other tracetest.SpanStub) bool {
 	})
 }
 
-// TestTraceOfAJourney follows one call from the message to the answer. Twenty minutes pass between the card and the click, and
-// meanwhile a new process takes over, or several replicas share the work and one of them is replaced. All spans belong
-// to one trace, which is a tree, and none has a text, an argument or a person.
+// TestTraceOfAJourney follows one call from the message to the answer. Twenty minutes pass between the card and the
+// click. In this time a new process takes over, or several replicas share the work and one of them is replaced. All
+// spans belong to one trace, which is a tree. No span has a text, an argument or a person.
 func TestTraceOfAJourney(t *testing.T) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {
@@ -157,8 +157,8 @@ func TestTraceOfAJourney(t *testing.T) {
 	}
 }
 
-// TestTextsInTraces checks that the texts of a conversation are sent only if the operator asks for them, and arguments not
-// even then, because some are masked.
+// TestTextsInTraces checks that the bot sends the texts of a conversation only if the operator asks for them. It never
+// sends arguments, because some are masked.
 func TestTextsInTraces(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{Texts: true}, func(b *tracedBot) {
@@ -188,7 +188,8 @@ func TestTextsInTraces(t *testing.T) {
 	})
 }
 
-// A message that waits for the end of a turn begins the next turn, whose trace tells since when it waited.
+// If a message waits for the end of a turn, it begins the next turn. The trace of this turn says how long the message
+// waited.
 func TestTraceOfAQueuedMessage(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
@@ -211,7 +212,8 @@ func TestTraceOfAQueuedMessage(t *testing.T) {
 	})
 }
 
-// A tool that fails, a click without authority, and a request that nobody decides: the spans say so, and nobody's words.
+// A tool fails, a person clicks without authority, and a request is not decided. The spans record this without
+// anybody's words.
 func TestTraceOfFailures(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
@@ -256,7 +258,7 @@ func (b *tracedBot) ran(n string) int {
 	return b.runs[n]
 }
 
-// oneTree checks that all spans belong to a turn's trace, and that each has a parent that was sent.
+// oneTree checks that all spans belong to a turn's trace, and that the parent of each span was sent.
 func (b *tracedBot) oneTree(turn string) {
 	b.Helper()
 	ids := map[trace.SpanID]bool{}
@@ -288,7 +290,7 @@ func (b *tracedBot) oneTree(turn string) {
 	}
 }
 
-// modelWasTold checks the spans of model calls, and the header that the model received with each.
+// modelWasTold checks the spans of model calls, and the header that the model received with each call.
 func (b *tracedBot) modelWasTold(tool tracetest.SpanStub) {
 	b.Helper()
 	chats := b.chats()
@@ -311,10 +313,10 @@ func (b *tracedBot) modelWasTold(tool tracetest.SpanStub) {
 	}
 }
 
-// randomID matches the random part of an id, which may contain the letters of any short word.
+// randomID matches the random part of an id. This part may contain the letters of any short word.
 var randomID = regexp.MustCompile(`[0-9A-Z]{26}`)
 
-// isAnonymous checks that words are nowhere in what was sent, except by chance in an id.
+// isAnonymous checks that the sent data do not contain the words, except by chance in an id.
 func (b *tracedBot) isAnonymous(words ...string) {
 	b.Helper()
 	for _, s := range b.sent.GetSpans() {

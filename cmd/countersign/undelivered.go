@@ -21,7 +21,7 @@ type undelivered struct {
 	Deferred  *deferredMessages `json:"deferred,omitempty"`  // nil: none
 }
 
-// refusedMessage is an answer or a question that Slack refuses in every place where it could be posted.
+// refusedMessage is an answer or a question that Slack refuses in every possible place.
 type refusedMessage struct {
 	ID    string           `json:"id"` // of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
@@ -32,7 +32,7 @@ type refusedMessage struct {
 	Cause string           `json:"cause"`
 }
 
-// leftover is a message that Slack would not delete. The buttons of a leftover have no effect.
+// leftover is a message that Slack refused to delete. The buttons of a leftover have no effect.
 type leftover struct {
 	Kind    store.OutboxKind `json:"kind"`
 	Request string           `json:"request,omitempty"`
@@ -76,7 +76,7 @@ func (u undelivered) lines() (out []string) {
 	return out
 }
 
-// kindWords names the kinds of messages that are kept when Slack refuses them.
+// kindWords names the kinds of messages that the bot keeps when Slack refuses them.
 var kindWords = map[store.OutboxKind]string{
 	store.OutboxAnswer: "an answer", store.OutboxFile: "the file of an answer", store.OutboxProblem: "the message that a turn stopped", store.OutboxAttachment: "a file of a run",
 	store.OutboxModelQuestion: "a question of the model", store.OutboxElicitation: "a question of a tool", store.OutboxQuestion: "an approver's question",
@@ -108,7 +108,7 @@ func (l leftover) what() string {
 		of, cli.Moment(l.Since), l.Channel, l.TS, l.Cause))
 }
 
-// what describes how many messages wait, since when and why.
+// what describes the number of waiting messages, the time and the reason.
 func (d deferredMessages) what() string {
 	what := "1 message of a person waits, because Slack does not say who wrote it"
 	if d.Count > 1 {

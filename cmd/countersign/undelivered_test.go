@@ -92,7 +92,7 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 	}
 }
 
-// TestLeftoverCardsAreDeletedInTheEnd: Slack neither changes nor deletes a decided card. The bot deletes the card when
+// TestLeftoverCardsAreDeletedInTheEnd: Slack refuses to change or delete a decided card. The bot deletes the card when
 // Slack allows it, even after a restart. Until then, the card's buttons have no effect, and the operator is told about
 // the card.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
@@ -145,8 +145,8 @@ func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	})
 }
 
-// TestRefusedMessagesAreTold: countersign pending and /readyz report an answer that Slack refuses everywhere, with the
-// reason and what an operator can do, until Slack shows the answer.
+// TestRefusedMessagesAreTold: countersign pending and /readyz report an answer that Slack refuses everywhere, until
+// Slack shows it. The report has the reason and the remedy.
 func TestRefusedMessagesAreTold(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.saysOf("")
@@ -182,8 +182,8 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForTheirWriter: while Slack does not say who wrote some messages, the messages are kept. The messages
-// are handled later, in their order, even after a restart. The writer and the operator are told.
+// TestMessagesWaitForTheirWriter: the bot keeps messages while Slack does not say who wrote them. The messages are
+// handled later, in their order, even after a restart. The writer and the operator are told.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {
@@ -233,7 +233,8 @@ func TestMessagesWaitForTheirWriter(t *testing.T) {
 	})
 }
 
-// TestMessagesThatWaitTooLong: after an hour all messages of a conversation are set aside, and their writer is told.
+// TestMessagesThatWaitTooLong: after an hour, the bot sets all messages of a conversation aside, and tells their
+// writer.
 func TestMessagesThatWaitTooLong(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// After an unknown outcome, the approvers and the requester are asked. The model is told their report, and that it is a
-// report.
+// After an unknown outcome, the approvers and the requester are asked. The model gets their report, with the note that
+// it is a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
@@ -51,9 +51,9 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	}
 }
 
-// A bot in its own process is killed during a run of a tool that must not run twice, before or after the tool acts. The
-// next process does not run the tool by itself. The process asks the requesters and the approvers, and follows each
-// answer. A repeated call needs another approval, and runs once more.
+// A bot in its own process is killed during a run of a tool that must not run twice. The kill comes before or after the
+// tool acts. The next process does not run the tool by itself. The process asks the requesters and the approvers, and
+// follows each answer. A repeated call needs another approval, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	t.Parallel()
 	const told = "The bot stopped while act was running"

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command reports wrong arguments. The report says what the command needs, and shows an example of this command.
+// Every command reports wrong arguments. The report says what the command needs, with an example.
 func TestWrongArguments(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -10,10 +10,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience is the time limit for one step of a test. Only a step that fails takes that long.
+// patience is the time limit for one step of a test. A step takes this time only if it fails.
 const patience = testkit.Patience
 
-// watcher is a person at the page who waits until messages are shown.
+// watcher is a person at the page who waits for messages.
 type watcher struct {
 	*testing.T
 	workspaceclient.Client
@@ -38,7 +38,7 @@ func (w watcher) says(channel, thread, text string) string {
 	return ts
 }
 
-// sees waits for a message of somebody else that contains all the words.
+// sees waits for a message of another person that contains all the words.
 func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
 	var found workspaceclient.Message
@@ -82,7 +82,7 @@ func (w watcher) clicks(channel, thread, label string, words ...string) {
 	})
 }
 
-// fills waits for the form that a click opens, and sends it with one field filled in.
+// fills waits for the form that a click opens. It fills in one field and sends the form.
 func (w watcher) fills(field, value string) {
 	w.Helper()
 	w.wait("a form with the field "+field, func(ctx context.Context) (bool, error) {

@@ -38,8 +38,7 @@ func (c *checker) agents() {
 	}
 }
 
-// channels checks whether an earlier agent has the same channels: the first agent in the file that has a channel
-// answers there.
+// channels checks whether an earlier agent has the same channels, because the first agent in the file answers there.
 func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached bool) {
 	for i, ch := range a.Channels {
 		at := fmt.Sprintf("agents.%s.channels[%d]", a.Name, i)
@@ -151,8 +150,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
-// unknown reports a name that is not the name of a tool. If the registered tools are not known, the name may still
-// belong to a tool to which unknown_tool applies.
+// unknown reports a name that is not the name of a tool. If the registered tools are unknown, the name may still belong
+// to a tool with unknown_tool.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

@@ -21,8 +21,8 @@ type Tool struct {
 }
 
 // Run returns the problems of a policy that can't work as written, in the order of the file. tools lists the registered
-// tools. If tools is nil, they are not known. A problem of severity Error means that some call can never be allowed,
-// that a name does not exist, or that a condition does not fit its tool.
+// tools. If tools is nil, they are not known. A problem of severity Error has one of three meanings: some call can
+// never be allowed, a name does not exist, or a condition does not fit its tool.
 func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
@@ -63,7 +63,7 @@ func (c *checker) warn(path, message, hint string) {
 	c.problems = append(c.problems, c.file.Document.Problem(yamldoc.Warning, path, message, hint))
 }
 
-// warnOnce adds a warning unless it was added before, because several outcomes may cause the same warning.
+// warnOnce adds a warning once, because several outcomes may cause the same warning.
 func (c *checker) warnOnce(path, message, hint string) {
 	if p := c.file.Document.Problem(yamldoc.Warning, path, message, hint); !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)

@@ -40,7 +40,7 @@ func (c *checker) clients() {
 	}
 }
 
-// onlyOwner finds calls of a client for which the only approver is the client's owner. The owner can't approve these
+// onlyOwner finds calls of a client whose only possible approver is the client's owner. The owner can't approve these
 // calls.
 func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 	t, _ := c.policy.Tool(tool, client.Agent)

@@ -39,7 +39,7 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 	}
 }
 
-// ungrantable returns the reason why calls of the outcome can't be covered by a grant, or "".
+// ungrantable returns the reason why a grant can't cover calls of the outcome, or "".
 func ungrantable(o outcome) string {
 	switch {
 	case o.plan.Verdict == approvers.Refuse:

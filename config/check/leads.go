@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// use records which approvers a call can be routed to, and which of these approvers have no lead who may decide the
+// use records to which approvers a call can be routed. It also records which of them have no lead who may decide the
 // call.
 func (c *checker) use(o outcome) {
 	if o.plan.Verdict != approvers.Ask {
@@ -49,7 +49,7 @@ func (c *checker) alone(o outcome) {
 	}
 }
 
-// rolesOf returns those roles of a stage that exist in the policy.
+// rolesOf returns the roles of a stage that exist in the policy.
 func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	for _, name := range s.Roles() {
@@ -77,7 +77,7 @@ func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Ro
 	return out
 }
 
-// leadsAt returns the leads who may decide a stage of the outcome. The leads are in the order in which they are told
+// leadsAt returns the leads who may decide a stage of the outcome. The leads have the order in which they are told
 // while the stage is undecided.
 func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
 	var out []approvers.Role

@@ -44,8 +44,8 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns a policy with only this tool and only the given rules. The rules are changed so that they always
-// match. The code that decides at run time then combines these rules.
+// matching returns a policy with only this tool and only the given rules. The rules are changed: they always match. The
+// code that decides at run time then combines these rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil

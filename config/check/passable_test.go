@@ -10,7 +10,7 @@ import (
 )
 
 // TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. If check finds no error
-// in such a policy, no call is refused, as long as no requester is an approver.
+// in such a policy, no call is refused, if no requester is an approver.
 func TestCheckedStagesCanBePassed(t *testing.T) {
 	stages := []string{
 		"a", "{approvers: [a, b]}", "{approvers: [b, a], quorum: 2}", "{approvers: [a, c], quorum: 2}", "{approver: c, group: \"@g\"}", "{group: \"@g\"}", "d",
@@ -61,8 +61,8 @@ agents: {s: {tools: ["*"], overrides: {pay: {%s: [%s]}}}}
 	}
 }
 
-// TestCheckedMeansApprovable checks that no call is refused if check finds no error. This rule holds for every
-// combination of rules and for every agent, as long as no requester is an approver.
+// TestCheckedMeansApprovable checks that no call is refused if check finds no error. The test tries every combination
+// of rules and every agent. No requester is an approver.
 func TestCheckedMeansApprovable(t *testing.T) {
 	risks := []string{"low", "medium", "high", "critical"}
 	refused, passed := 0, 0

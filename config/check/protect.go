@@ -36,10 +36,11 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 	}
 }
 
-// loose is one key by which an override would loosen the policy.
+// loose is a key with which an override would loosen the policy.
 type loose struct{ key, what string }
 
-// loosened compares two settings: those in an override, and those that take effect because the tool is protected.
+// loosened compares two settings: the setting in an override, and the setting that takes effect because the tool is
+// protected.
 func loosened(wants, gets approvers.ToolPolicy) []loose {
 	var out []loose
 	if wants.Risk < gets.Risk {

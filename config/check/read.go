@@ -10,7 +10,7 @@ import (
 )
 
 // Read reads a policy file as [config.ReadPolicy] does. If the file has errors, Read also reports names that don't
-// exist, so that all problems are reported together.
+// exist. So all problems are reported together.
 func Read(path string) (*config.File, error) {
 	data, err := config.ReadFile(path)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"countersign/config"
 )
 
-// Report says for each tool which calls run without approval, which calls wait, and whose approval they wait for.
+// For each tool, Report says which calls run without approval, which calls wait, and who must approve them.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
@@ -43,7 +43,7 @@ type GateStage struct {
 // Working is an approver's working hours.
 type Working struct{ Title, Hours string }
 
-// Automatic is a tool with calls that run without anybody being asked.
+// Automatic is a tool with calls that run without any question to people.
 type Automatic struct {
 	Tool    string // empty: any tool that the policy does not name
 	Known   bool   // the policy names it
@@ -92,7 +92,7 @@ func (c *checker) report(out *Report, tool, agent string) {
 			continue
 		}
 		g := c.gate(o)
-		// The outcome of several rules together is listed only if it differs from the outcome of each rule alone.
+		// Several rules together are listed only if their outcome differs from each rule's outcome.
 		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
 			gates = append(gates, g)
 		}

@@ -76,7 +76,8 @@ func TestSchemaTakesPolicies(t *testing.T) {
 // only one YAML document.
 var onlyReader = []string{"two_documents"}
 
-// TestSchemaRefusesBrokenPolicies checks that the schema refuses each broken file whose error a schema can detect.
+// TestSchemaRefusesBrokenPolicies checks broken files with errors that a schema can detect. The schema must refuse each
+// file.
 func TestSchemaRefusesBrokenPolicies(t *testing.T) {
 	s := policySchema(t)
 	var missed []string

@@ -7,7 +7,7 @@ import (
 	"countersign/config"
 )
 
-// secretNames lists words in the names of headers and parameters that hold secrets.
+// secretNames lists words that appear in the names of secret headers and parameters.
 var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
 // writtenSecrets warns about secrets that are written in the policy file, where everybody who reads the file sees them.

@@ -82,8 +82,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
-// ceilings checks the roles of an outcome's last stage. The function warns about a role whose max_risk is below the
-// outcome's risk, if another role of that stage may still approve.
+// ceilings checks the roles of an outcome's last stage. The function warns about a role with a max_risk below the
+// outcome's risk, if another role of the same stage may still approve.
 func (c *checker) ceilings(o outcome) {
 	last := o.plan.Stages[len(o.plan.Stages)-1]
 	at := c.stagePath(o, last)

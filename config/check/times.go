@@ -53,8 +53,8 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 	return t
 }
 
-// timeAt returns the path at which one of the keys is written for a stage of the outcome. The key can be at the stage,
-// at the tool, or in the defaults.
+// timeAt returns the path in the file of a key for a stage of the outcome. The key can be at the stage, at the tool, or
+// in the defaults.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {
@@ -102,7 +102,7 @@ func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	return ""
 }
 
-// unused warns about a number of reminders that is set although nobody is reminded.
+// unused warns about a number of reminders if nobody gets a reminder.
 func (c *checker) unused() {
 	const hint = "add remind_after: 5m, or remove it"
 	reminded := c.policy.Defaults.RemindAfter > 0

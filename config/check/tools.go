@@ -97,8 +97,7 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy returns a hint. The hint names the approver who could almost approve the call, and says what that approver
-// lacks.
+// remedy returns a hint. The hint names the nearest possible approver of the call, and says what this approver lacks.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"

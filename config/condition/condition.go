@@ -16,7 +16,7 @@ import (
 // maxCondition is the longest condition, in bytes.
 const maxCondition = 4 << 10
 
-// factNames lists the facts that a condition can read. Each fact of a conversation is declared separately, so that a
+// factNames lists the facts that a condition can read. Each fact of a conversation is declared separately. So a
 // misspelt name is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel, conversation.dm, " +
 	"caller.name, caller.owner, caller.acting_for, caller.proven and caller.mode"
@@ -124,8 +124,7 @@ func notReady(v yamldoc.Value, text string, compiled *cel.Ast, err error) {
 	v.WrongAt(v.TextMarks(text).At(text, at.Line(), at.Column()), err.Error(), `write a name such as "Europe/Berlin", or an offset such as "+02:00"`)
 }
 
-// isCondition reports whether the expression has a boolean value, and contains no arithmetic that would fail at every
-// call.
+// isCondition reports whether the expression has a boolean value, and has no arithmetic that would fail at every call.
 func isCondition(v yamldoc.Value, compiled *cel.Ast) bool {
 	if literal := wholeInArithmetic(compiled.NativeRep()); literal != "" {
 		v.Wrong("computes with the whole number "+literal+" and an argument, which is a decimal number, and so would fail at every call",
@@ -152,7 +151,7 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// compileProblems reports the compiler's errors, each at its place in the file if the place is known.
+// compileProblems reports the compiler's errors, with the place in the file if it is known.
 func compileProblems(v yamldoc.Value, text string, issues *cel.Issues) {
 	marks, syntax := v.TextMarks(text), false
 	for _, e := range issues.Errors() {

@@ -75,8 +75,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionCost checks that a condition that computes too much fails, and therefore counts as matched. Such a
-// condition must not block other work.
+// TestConditionCost checks that a condition that computes too much fails, and so counts as matched. Such a condition
+// must not block other work.
 func TestConditionCost(t *testing.T) {
 	many := make([]any, 2000)
 	for i := range many {

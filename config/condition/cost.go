@@ -87,8 +87,7 @@ func (s shapeSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 	return nil
 }
 
-// most returns the largest size that a value can have, as CEL counts it: bytes of a text, items of a list, fields of an
-// object.
+// most returns the maximum size of a value as CEL counts it: bytes of a text, items of a list, fields of an object.
 func (s Shape) most() uint64 {
 	if len(s) == 0 {
 		return approvers.MaxArgs
@@ -137,8 +136,8 @@ func (v variant) longest() uint64 {
 	return most
 }
 
-// mostItems returns how many items a list can have. This is the number that the schema allows, but not more items than
-// fit into the arguments.
+// mostItems returns the maximum number of items of a list. The schema determines this number. But a list can't have
+// more items than fit into the arguments.
 func (v variant) mostItems() uint64 {
 	most := approvers.MaxArgs / (Shape{v}.items().least() + 1) // with a comma
 	for _, s := range v {

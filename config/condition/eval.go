@@ -16,8 +16,8 @@ import (
 // bounds the sizes of values.
 const conditionCost = 100_000
 
-// program prepares a condition for evaluation. Counting takes longer than evaluating most conditions. Therefore a
-// condition that can't reach the limits with any arguments is evaluated without counting.
+// program prepares a condition for evaluation. Counting takes longer than evaluating most conditions. So if a condition
+// can't reach the limits with any arguments, its evaluation is not counted.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {

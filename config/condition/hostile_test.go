@@ -20,12 +20,12 @@ import (
 )
 
 // doubled returns an expression that contains a value twice, n levels deep. As text, the value of the expression is 2^n
-// times as long.
+// times longer.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
-// hostileRules are conditions that took gigabytes or minutes with arguments of 60 KB before their work was counted.
+// hostileRules are conditions that took gigabytes or minutes with arguments of 60 KB, before their work was counted.
 // Nobody writes such a condition on purpose, but a hostile model can exploit a condition that was written carelessly.
 var hostileRules = []string{
 	// work that was counted only after the steps
@@ -123,12 +123,12 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most limits the total number of bytes that one evaluation may allocate. The total is more than the memory that the
-// evaluation holds at any one time.
+// most limits the total number of bytes that one evaluation may allocate. The total is larger than the evaluation's
+// memory at any one time.
 const most = 64 << 20
 
 // TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate
-// process limited to 3 GiB tries the rules, so that a failure does not take the machine's memory.
+// process with a limit of 3 GiB tries the rules. So a failure does not use up the machine's memory.
 func TestHostileRules(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestHostileRulesChild$", "-test.v")
 	child.Env = append(os.Environ(), "HOSTILE_RULES=1", "GOMAXPROCS=2")
@@ -199,7 +199,7 @@ func TestHostileRulesChild(t *testing.T) {
 	fmt.Printf("%d rules, %d of them over a limit with some arguments; largest %.1f MiB, slowest %s\n", len(hostileRules), over, float64(largest)/(1<<20), slowest)
 }
 
-// everyFunction lists conditions that call each function as a policy would, some of them with errors.
+// everyFunction lists conditions that call each function, as a policy would. Some of them have errors.
 var everyFunction = []string{
 	`args.n + 1.0 > 5.0`, `args.s + "b" == "ab"`, `args.l + [1.0] == [1.0, 2.0, 1.0]`, `args.n + args.n == 4.0`, `args.s + args.s == "aa"`, `args.s + args.n == "a"`,
 	`b"a" + bytes(args.s) == b"aa"`, `now + duration("1h") > now`, `args.n - 1.0 < args.n * 2.0`, `args.n / 2.0 >= 1.0 && args.n / 2.0 <= 1.0`, `-args.n < 0.0`, `size(args.l) % 2 == 0`,

@@ -9,8 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Shape has the information of a schema about a value: the ways in which the value can be valid. A nil Shape has no
-// information about the value. Each method allows everything that might be valid, so a schema that is not fully
+// Shape has a schema's information about a value: the ways in which the value can be valid. A nil Shape has no
+// information about the value. Each method allows everything that might be valid. So a schema that is only partly
 // understood never causes a false problem.
 type Shape []variant
 
@@ -60,8 +60,8 @@ type splitter struct {
 	lost  bool // part of the schema is not understood, or there are too many variants
 }
 
-// split adds the open schemas to the settled schemas. The function makes one variant for each choice among the
-// alternatives of the open schemas.
+// split adds the open schemas to the settled schemas. For each choice among the alternatives of the open schemas, the
+// function makes one variant.
 func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	s.steps++
 	if s.lost = s.lost || s.steps > 10*maxVariants || len(s.out) > maxVariants; s.lost {

@@ -106,8 +106,8 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// args returns arguments of a call. The arguments are valid except for lengths and bounds, because the check of
-// conditions does not use these.
+// args returns arguments of a call. The arguments may break limits of length and size, because the check of conditions
+// does not use these limits.
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
@@ -144,7 +144,7 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
 // atom returns one condition on the arguments below a name. The second result is the value of the condition if its
-// operands have different kinds: "true" or "false". The second result is empty if the evaluation fails in that case.
+// operands have different kinds: "true" or "false". In this case, the second result is empty if the evaluation fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }

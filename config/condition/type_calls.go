@@ -114,7 +114,7 @@ func (t *typing) function(e ast.Expr, operands ...term) term {
 	return out
 }
 
-// isAccumulator reports whether a list is the result that a macro builds, and not a list that the condition names.
+// isAccumulator reports whether a list is the result of a macro, and not a list that the condition names.
 func isAccumulator(e ast.Expr) bool { return len(e.AsIdent()) > 0 && e.AsIdent()[0] == '@' }
 
 // forms returns the overloads of a function that the compiler left open.

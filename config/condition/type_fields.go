@@ -185,7 +185,7 @@ func ListNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// containsHint returns the hint on what to write instead of "in" for a value that is not a list.
+// If a value is not a list, "in" does not work. containsHint returns the hint with the right form.
 func containsHint(left, in term) string {
 	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
 		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Field returns the shape of an object's field. ok is false if no valid value has a field of this name. In that case,
+// Field returns the shape of an object's field. If no valid value has a field of this name, ok is false. In that case,
 // the schema does not describe the field and does not allow additional fields. Package agent refuses such arguments.
 func (s Shape) Field(name string) (field Shape, ok bool) {
 	if s == nil {
@@ -191,7 +191,7 @@ func listedValues(s *jsonschema.Schema) []any {
 	return nil
 }
 
-// plainValue converts a value from a schema to the form that it has in arguments.
+// plainValue converts a value from a schema to its form in arguments.
 func plainValue(v any) any {
 	if n, ok := v.(json.Number); ok {
 		f, err := n.Float64()

@@ -36,8 +36,7 @@ func (g certain) without(name string) certain {
 	return out
 }
 
-// presence returns two sets: the arguments that are present if an expression is true, and the arguments that are
-// present if it is false.
+// presence returns two sets of present arguments: one for a true expression, and one for a false expression.
 func presence(e ast.Expr) (ifTrue, ifFalse []string) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), nil

@@ -25,7 +25,7 @@ func (c *Compiled) TypeProblems(tool string, arguments Shape) (found yamldoc.Pro
 	return found
 }
 
-// typing is the type check of one condition. The check computes the kinds of value that each part can have.
+// typing is the type check of one condition. The check computes the possible kinds of each part's value.
 type typing struct {
 	*Compiled
 	tool      string

@@ -100,8 +100,8 @@ func TestTypedConditions(t *testing.T) {
 	}
 }
 
-// TestSchemasLeftAlone checks that a schema that is not understood, or has too many alternatives, causes no error and
-// takes no time.
+// TestSchemasLeftAlone checks schemas that are not understood or have too many alternatives. They must cause no error
+// and take no time.
 func TestSchemasLeftAlone(t *testing.T) {
 	var alternatives []string
 	for i := range 15 {

@@ -17,11 +17,11 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists. A text of 60 KB, split
-// into characters and joined with itself as the separator, would become 3.6 GB before anything is counted. Therefore a
-// function whose work is not fixed has a price, which is paid before the call. The price depends on the sizes of the
-// input and the result. The price of a list or object is paid when the list or object is made. As a result, no value is
-// larger than the whole budget, and traversing a value, even for an error's text, takes limited time.
+// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a text of 60
+// KB is split into characters and joined with itself as the separator. The result would have 3.6 GB before anything is
+// counted. So a function with variable work has a price, which is paid before the call. The price depends on the sizes
+// of the input and the result. The price of a list or object is paid when the list or object is made. So no value is
+// larger than the whole budget, and reading a value takes limited time, also for an error's text.
 
 // conditionWork limits the bytes that one evaluation may read and create. The limit is 64 times the size of the largest
 // arguments.
@@ -33,8 +33,8 @@ const (
 	regexStep = 2    // steps of a regular expression per byte of cost
 	scanStep  = 16   // comparisons of single characters per byte of cost
 	zoneWork  = 1024 // cost of a time zone lookup
-	// maxPattern is the maximum length of a computed regular expression, in bytes. Even a short one can be expensive:
-	// the 7 bytes x{1000} make 1000 steps.
+	// maxPattern is the maximum length of a computed regular expression, in bytes. A short expression can also be
+	// expensive: the 7 bytes x{1000} make 1000 steps.
 	maxPattern = 256
 )
 
@@ -125,7 +125,7 @@ func linear(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// prices has the prices of functions whose result can be large, or whose run time can be long, for small inputs.
+// prices has the prices of functions that can have a large result or a long run time for small inputs.
 var prices = map[string]price{
 	operators.Add:     addPrice,
 	overloads.Matches: matchesPrice,
@@ -163,7 +163,7 @@ func priceOf(function string) price {
 	return nil
 }
 
-// unpriced lists functions with a fixed amount of work, and functions that CEL's planner replaces.
+// unpriced lists functions with constant work, and functions that CEL's planner replaces.
 var unpriced = []string{
 	operators.LogicalNot, operators.LogicalAnd, operators.LogicalOr, operators.Conditional, operators.Index,
 	operators.NotStrictlyFalse, "__not_strictly_false__", operators.OldIn, "in", // two of them under their old names
@@ -433,7 +433,7 @@ func invoke(f *functions.Overload, c interpreter.InterpretableCall, args []ref.V
 }
 
 // match is a call with a literal regular expression. The type match is not an InterpretableCall, because CEL would
-// replace such a call by its own implementation.
+// replace such a call with its own implementation.
 type match struct{ call call }
 
 func (m match) ID() int64                                  { return m.call.ID() }
@@ -462,8 +462,8 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 	}}, nil
 }
 
-// mayGrow reports whether the work of a condition can exceed a few times the size of its arguments. The result is true
-// if the condition iterates over a list, builds a value from other values, or calls a function that can make a large
+// mayGrow reports whether a condition's work can exceed a few times the size of its arguments. The result is true if
+// the condition iterates over a list, builds a value from other values, or calls a function that can make a large
 // result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false

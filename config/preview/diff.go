@@ -18,8 +18,8 @@ const (
 	maxDiffSize = 250_000
 )
 
-// diff describes in a few words how a new value differs from an old one: "12 Elm Street → 14 Oak Road", "3 lines added,
-// 1 removed: …".
+// diff describes in a few words how a new value differs from an old value: "12 Elm Street → 14 Oak Road", "3 lines
+// added, 1 removed: …".
 func diff(was, is any) (string, error) {
 	text := change(was, is)
 	if utf8.RuneCountInString(text) > maxDiff {
@@ -233,8 +233,8 @@ func members(was, is object) string {
 // edit is a sequence of pieces that were replaced by other pieces.
 type edit struct{ gone, come []string }
 
-// edits finds the smallest changes between two lists of pieces. If both lists are long, everything between their common
-// beginning and their common end is one change.
+// edits finds the smallest changes between two lists of pieces. If both lists are long, one change covers everything
+// between their common beginning and their common end.
 func edits(was, is []string) []edit {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
 		was, is = was[1:], is[1:]
@@ -251,8 +251,7 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// For each pair of positions, alike returns the length of the longest common subsequence of the pieces from these
-// positions on.
+// For each pair of positions, alike returns the length of the longest common subsequence of the later pieces.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

@@ -3,11 +3,13 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"countersign/config/yamldoc"
@@ -29,6 +31,7 @@ var previewFuncs = template.FuncMap{
 	"upper":    func(v any) (string, error) { return strings.ToUpper(fmt.Sprint(v)), nil },
 	"lower":    func(v any) (string, error) { return strings.ToLower(fmt.Sprint(v)), nil },
 	"short":    short,
+	"quote":    quote,
 	"has":      func(args object, name string) (bool, error) { return hasArg(args, name), nil },
 	"get":      get,
 }
@@ -95,7 +98,7 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. The function accepts only dates that begin with the year, because
+// date writes a date the way people write it. The function accepts a date only if it begins with the year, because
 // 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
@@ -118,8 +121,8 @@ func readDate(v any) (t time.Time, write string, err error) {
 	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
 }
 
-// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because a card may be read
-// hours after it was made.
+// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because people may read a
+// card hours after the bot made it.
 func between(from, to any) (string, error) {
 	a, _, err := readDate(from)
 	if err != nil {
@@ -204,6 +207,25 @@ func short(v any, n int) (string, error) {
 		return text, nil
 	}
 	return fmt.Sprintf("%s… (%d more characters)", string([]rune(text)[:n]), count-n), nil
+}
+
+var lineBreaks = regexp.MustCompile(`[ \t]*([\n\r\v\f\x{85}\x{2028}\x{2029}][ \t]*)+`)
+
+// quote writes a text on one line, in quotation marks. Line breaks become one ⏎, because a preview has one
+// line.
+func quote(v any) (string, error) {
+	var b strings.Builder
+	for _, r := range lineBreaks.ReplaceAllString(strings.TrimSpace(fmt.Sprint(v)), " ⏎ ") {
+		switch {
+		case r == '\t':
+			b.WriteRune('⇥')
+		case unicode.IsControl(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return "“" + b.String() + "”", nil
 }
 
 // hasArg reports whether an argument was given, and is not null.

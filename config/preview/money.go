@@ -17,14 +17,14 @@ var (
 // code.
 var symbols = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩", "ILS": "₪", "UAH": "₴", "VND": "₫", "NGN": "₦"}
 
-// decimals holds the number of decimal places of currencies whose smallest unit is not a hundredth (ISO 4217).
+// decimals holds the number of decimal places for currencies whose smallest unit is not a hundredth (ISO 4217).
 var decimals = map[string]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0, "VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
 	"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
 }
 
-// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. money adds zeros, but never rounds:
-// 49.999 stays 49.999, because the call would send exactly that amount.
+// money writes an amount with its currency: $49.99, €1,234.50, ¥500, 12.50 SEK. money adds zeros, but never rounds. For
+// example, 49.999 stays 49.999, because the call would send exactly this amount.
 func money(amount, currency any) (string, error) {
 	n, err := numeral(amount)
 	if err != nil {

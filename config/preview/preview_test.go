@@ -24,7 +24,7 @@ func TestPreview(t *testing.T) {
 	args := map[string]any{
 		"order_id": "ORD-123", "amount": 49.99, "currency": "USD", "big": 1234567.5, "note": nil, "count": 1.0, "many": 12500.0, "due": "2026-03-31",
 		"items": []any{"a", 2.0, map[string]any{"sku": "x"}}, "to": map[string]any{"city": "Köln"}, "urgent": true, "when": "2026-03-31T14:05:00Z",
-		"address": "12 Elm Street\nSpringfield", "long": strings.Repeat("ü", 601), "body": "Dear customer",
+		"address": "12 Elm Street\nSpringfield", "long": strings.Repeat("ü", 601), "body": "Dear customer", "script": " set -e \r\n\n  echo \x1b\ta\n",
 	}
 	for _, c := range []struct{ text, want, fault string }{
 		{text: "Refund of {{money .amount .currency}} for order {{.order_id}}", want: "Refund of $49.99 for order ORD-123"},
@@ -38,6 +38,8 @@ func TestPreview(t *testing.T) {
 		{text: "{{.note}}{{if has . \"note\"}} noted{{end}}{{if has . \"memo\"}} memo{{end}}{{if has . \"due\"}} due{{end}}", want: "(nothing) due"},
 		{text: "{{if gt .amount 40.0}}large{{else}}small{{end}} {{if .urgent}}urgent{{end}}", want: "large urgent"},
 		{text: "{{short .body 4}} {{short .order_id 20}}", want: "Dear… (9 more characters) ORD-123"},
+		{text: "Ship to {{quote .address}}", want: "Ship to “12 Elm Street ⏎ Springfield”"},
+		{text: "{{quote .script}} {{quote .count}}", want: "“set -e ⏎ echo \\x1b⇥a” “1”"},
 		{text: "{{printf \"%.2f\" .amount}}", want: "49.99"},
 		{text: "{{range .items}}[{{.}}]{{end}}", want: `[a][2][{"sku":"x"}]`},
 		{text: "Ship to {{.town}}", fault: "the call has no argument town"},

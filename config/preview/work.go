@@ -12,10 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// A running template can't be interrupted, and the model chose the arguments that the template iterates over. Therefore
-// the template's work is counted while the template runs. Each part of a loop's body counts in each iteration, and each
-// byte that a function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with
-// an error.
+// A running template can't be interrupted, and the model chose the arguments for its loops. Therefore the template's
+// work is counted while the template runs. Each part of a loop's body counts in each iteration, and each byte that a
+// function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with an error.
 
 // maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
 // about a microsecond.
@@ -250,7 +249,7 @@ func (l *loops) weighAll(nodes []parse.Node) int {
 	return w
 }
 
-// names refuses names of methods and functions whose work is not counted.
+// names refuses names of methods and functions with uncounted work.
 func (l *loops) names(names []string) {
 	for _, name := range names {
 		switch name {

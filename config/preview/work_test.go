@@ -42,8 +42,8 @@ func largestArgs() map[string]any {
 	}
 }
 
-// hostile lists templates that would take minutes, or all memory, if their work were not counted. Nobody writes such a
-// template on purpose, but a hostile model can exploit a template that was written carelessly.
+// hostile lists templates that would take minutes or all memory if nobody counted their work. Nobody writes such a
+// template on purpose, but a hostile model can exploit a careless template.
 var hostile = []string{
 	"{{range .items}}{{range $.items}}{{end}}{{end}}",
 	"{{range .items}}{{range $.items}}{{range $.items}}{{if eq . 11.0}}x{{end}}{{end}}{{end}}{{end}}",
@@ -153,7 +153,8 @@ func TestPreviewRunsAlone(t *testing.T) {
 	}
 }
 
-// TestPreviewIsOneTemplate checks that templates can't call each other, because they could call themselves without end.
+// TestPreviewIsOneTemplate checks that templates can't call each other. Otherwise they could call themselves without
+// end.
 func TestPreviewIsOneTemplate(t *testing.T) {
 	for _, text := range []string{`{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}`, `{{template "preview" .}}`, `{{block "a" .}}{{end}}`, `x{{define "a"}}y{{end}}`} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "define, block and template can't be used in a preview") {
@@ -171,7 +172,7 @@ func TestPreviewRefusesMethods(t *testing.T) {
 	}
 }
 
-// TestDiff checks that a change is described in a few words, for values of every kind.
+// TestDiff checks that a change of any kind of value is described in a few words.
 func TestDiff(t *testing.T) {
 	long := "Dear customer, your parcel left our house on Monday and will be with you by Wednesday at noon, as we promised you on the telephone."
 	for _, c := range []struct {

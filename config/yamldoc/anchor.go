@@ -8,7 +8,7 @@ import (
 )
 
 // maxHops is the maximum length of a chain of aliases and merges. The limit is needed, because a chain that refers to
-// itself would have no end.
+// itself has no end.
 const maxHops = 10
 
 // collectAnchors finds the values that have names (&name). Aliases (*name) repeat these values.
@@ -59,8 +59,8 @@ func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 	return n
 }
 
-// merge adds the entries that << refers to. If a key is given several times, the mapping's own entry takes precedence
-// over merged entries, and an earlier source takes precedence over a later source.
+// merge adds the entries that << refers to. If a key occurs several times, the mapping's own entry takes precedence
+// over merged entries. Of two merged entries, the entry of the earlier source takes precedence.
 func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	for _, pair := range own {
 		if !pair.Key.IsMergeKey() {

@@ -3,7 +3,7 @@
 // [Parse] turns the file into a [Value]. A Value is a mapping, a list, a text, a number, or true or false, with its
 // position in the file. The methods of Value and [Fields] read one value as the type that the caller needs, within
 // given bounds. A value that does not fit is added to the [Document] as a [Problem], which has a line, a column, a
-// message and a hint on what to write instead. Reading then continues, so that all problems are found together. Only a
+// message and a hint on what to write instead. Then the reading continues, and all problems are found together. Only a
 // syntax error ends the reading.
 //
 // The reader is strict. A key that is given twice is a problem. A key that [Value.Fields] does not know is a problem

@@ -75,7 +75,7 @@ func (d *Document) readable(data []byte) bool {
 	return true
 }
 
-// tooDeep finds the first bracket that is nested too deep, or the first dash on a line with too many dashes.
+// tooDeep finds the first bracket that is nested too deeply, or the first dash on a line with too many dashes.
 func tooDeep(tokens token.Tokens) *token.Token {
 	depth, dashes, line := 0, 0, 0
 	for _, t := range tokens {

@@ -40,7 +40,7 @@ func (v Value) TextMarks(text string) TextMarks {
 	return append(out, f.Mark)
 }
 
-// follower reads through a text in the file in the same way as a YAML parser.
+// follower reads a text in the file as a YAML parser does.
 type follower struct {
 	doc *Document
 	Mark

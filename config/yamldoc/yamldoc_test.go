@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// TestProblemsHavePlaces checks that every problem has its position, and that one problem does not hide another.
+// TestProblemsHavePlaces checks that every problem has its position, and that no problem hides another one.
 func TestProblemsHavePlaces(t *testing.T) {
 	doc, root, ok := yamldoc.Parse("f.yaml", []byte("name: 5\nwiat: 3m\nwait: 3\nlist: [1, two]\n"))
 	if !ok {

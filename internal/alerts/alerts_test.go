@@ -67,8 +67,8 @@ func firing(t *testing.T, series string, minutes int) map[string][]string {
 // present keeps CountersignAbsent quiet.
 const present = "  countersign_build_info 1x3000\n"
 
-// cases have, for each alert, series with which it fires after some minutes and not before, and series with which it does
-// not fire. Series begin at the time 0.
+// For each alert, cases has two kinds of series: with the first, the alert fires after some minutes and not before.
+// With the second, it does not fire. Series begin at the time 0.
 var cases = map[string]struct {
 	fires, quiet string
 	after        int
@@ -148,8 +148,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbook checks that each alert has a case above and an entry in the runbook, that each entry is an alert's, and that
-// the queries use only metrics that the bot has.
+// TestRunbook checks that each alert has a case above and an entry in the runbook, and that each entry belongs to an
+// alert. The queries may use only metrics of the bot.
 func TestRunbook(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {

@@ -133,8 +133,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestQueries runs each query of the dashboard against the bot's own metrics. Each has a result, and a legend only with
-// labels that the result has.
+// TestQueries runs each query of the dashboard against the bot's own metrics. Each query must have a result. Its legend
+// may have only labels of the result.
 func TestQueries(t *testing.T) {
 	db, engine := stored(t), engine(t)
 	n := 0

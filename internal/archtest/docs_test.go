@@ -106,8 +106,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestLineLength checks that the lines of the documentation have at most 120 columns, except tables, code and lines
-// of one unbreakable word.
+// TestLineLength checks that the lines of the documentation have at most 120 columns. Tables, code and lines of one
+// unbreakable word are exceptions.
 func TestLineLength(t *testing.T) {
 	for _, page := range pages(t) {
 		fenced := false
@@ -125,7 +125,7 @@ func TestLineLength(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist finds tests that a page names and that are not there, such as after a test was renamed. Of
+// TestNamedTestsExist finds tests that a page names but that do not exist, for example after a rename. Of
 // TestScenarios/NAME, the scenario must exist.
 func TestNamedTestsExist(t *testing.T) {
 	declared := map[string]bool{}

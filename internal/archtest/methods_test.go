@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// maxMethods is the maximum number of methods of a type, because a reader must be able to keep them in mind.
+// maxMethods is the maximum number of methods of a type, because a reader must be able to remember them.
 const maxMethods = 60
 
 // manyMethods lists the types that may have more methods, each with its own limit and the reason.

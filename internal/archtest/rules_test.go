@@ -100,7 +100,7 @@ func check(sources []source) []string {
 	return slices.Compact(broken)
 }
 
-// fault returns why a file may not import a package, or "".
+// fault returns the reason why a file may not import a package, or "".
 func (s source) fault(imported string) string {
 	target, ours := strings.CutPrefix(imported, module+"/")
 	if !ours {
@@ -138,7 +138,7 @@ func (s source) fault(imported string) string {
 	return ""
 }
 
-// foreignFault returns why a file may not import a package of another module, or "".
+// foreignFault returns the reason why a file may not import a package of another module, or "".
 func (s source) foreignFault(imported string) string {
 	for _, e := range edges {
 		if !within(imported, e.module) || within(s.pkg, e.at) || slices.ContainsFunc(strings.Fields(e.also), func(pkg string) bool { return within(s.pkg, pkg) }) {
@@ -171,7 +171,7 @@ func isBackend(pkg string) bool {
 	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs") && !within(pkg, "store/record")
 }
 
-// layerOf returns the layer of a package: the layer of the longest prefix that is listed.
+// layerOf returns the layer of a package. This is the layer of the longest listed prefix.
 func layerOf(pkg string) (int, bool) {
 	if f := family(pkg); f != "" {
 		return layers[f], true

@@ -1,3 +1,3 @@
 // Package chart tests the Helm chart in cmd/countersign/deploy/helm; it consists of tests only. The directory is a
-// module of its own, because Helm and Kubernetes bring hundreds of packages.
+// separate module, because Helm and Kubernetes bring hundreds of packages.
 package chart

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All clients are served, even if there are three times as many as tasks that may run simultaneously.
+// All clients are served, even if there are three times more clients than simultaneous tasks.
 func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
@@ -82,7 +82,7 @@ func TestPanic(t *testing.T) {
 }
 
 // A client that sends invalid data, too much data or another protocol gets an error or is disconnected. No task runs
-// for such a client, and other clients are served meanwhile.
+// for such a client. Other clients are still served.
 func TestBadClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
@@ -123,7 +123,8 @@ func TestBadClients(t *testing.T) {
 	}
 }
 
-// If the server at the socket speaks another protocol, or closes the connection early, the client's error says so.
+// If the server at the socket speaks another protocol, or closes the connection early, the client's error gives this
+// cause.
 func TestBadServers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nCountersign-Protocol: 1\r\n\r\n"
 	for name, c := range map[string]struct {
@@ -160,8 +161,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and send nothing delay nobody. Even with many such clients, a command is served immediately. The
-// connections that have been silent for longest are dropped.
+// Clients that connect and send nothing delay no other client. Even with many such clients, a command is served
+// immediately. The connections that have been silent for longest are dropped.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)

@@ -5,7 +5,7 @@
 //     no data to a user that it does not trust.
 //   - If no process listens on a socket, the socket is replaced. A socket in use is never replaced.
 //   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
-//     ErrLost. In that case, the task may or may not have been done.
+//     ErrLost. In that case, nobody knows whether the task was done.
 //   - When the client disconnects, the task's context ends.
 //   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay other clients.
 //

@@ -41,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// bind creates the file with the mode of the socket. Therefore other users can't connect at any time, and the
-	// process's umask need not change.
+	// bind creates the file with the mode of the socket. So other users can't connect at any time, and the process's
+	// umask need not change.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -64,10 +64,10 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath checks the length of the path, and that other users can't replace files in the directory: they could put
-// their own socket at the path. checkPath makes the directory if its parent exists. Making the directory is useful in
-// Kubernetes: everybody can write to a volume that lives as long as its pod, so the socket needs a directory inside
-// that volume.
+// checkPath checks two things: the length of the path, and that other users can't replace files in the directory.
+// Otherwise they could put their own socket at the path. checkPath makes the directory if its parent exists. In
+// Kubernetes, everybody can write to a volume of a pod. So the socket needs a directory inside the volume, and serve
+// makes it.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -94,7 +94,7 @@ func checkPath(path string) error {
 const lockWait = 2 * time.Second
 
 // lockDir locks the directory against other processes that open or close a socket in it. Without the lock, two
-// processes could find the same dead socket, and one could remove the other's new socket.
+// processes could find the same dead socket, and one process could remove the other's new socket.
 func lockDir(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silent reports whether the other end has sent nothing, including bytes not read yet.
+// silent reports whether the other end has sent nothing, not even bytes that are not read yet.
 func (c *conn) silent() bool {
 	if c.spoke.Load() {
 		return false

@@ -130,7 +130,7 @@ func (s *steady) Write(p []byte) (int, error) {
 }
 
 // patient reads from a client as long as the client keeps sending. Between two reads, no deadline is set. If a deadline
-// passed there, the client would seem to have disconnected.
+// passed at that point, the client would seem to have disconnected.
 type patient struct {
 	r  io.Reader
 	rc *http.ResponseController

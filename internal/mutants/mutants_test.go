@@ -42,7 +42,8 @@ func (c campaign) String() string {
 }
 
 // TestMutants runs the campaigns on each broken variant, and prints which campaign noticed the fault.
-// COUNTERSIGN_MUTANTS selects the variants: first (the five that matter most), all, or the name of one.
+// COUNTERSIGN_MUTANTS selects the variants. Its value is first (the five most important variants), all, or a variant's
+// name.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {

@@ -1,6 +1,6 @@
-// Package redact removes tokens, keys and passwords from text before it is written: to the log, to a stored or
-// displayed error, or to the last output of a process. The errors of libraries quote input, such as a form, an address
-// or a header. Therefore all text passes through this package last.
+// Package redact removes tokens, keys and passwords from a text before the text is written: to the log, to a stored or
+// displayed error, or to a process's last output. The errors of libraries quote input, such as a form, an address or a
+// header. Therefore all text passes through this package last.
 //
 // The package removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
@@ -35,8 +35,8 @@ var patterns = []struct {
 	{regexp.MustCompile(`(://)[^/\s"'@]+@`), "${1}" + Removed + "@"}, // a name and a password in an address
 }
 
-// basic matches a name and a password in base64. A plain word after "Basic" is not a secret: "Basic Information" is a
-// page of Slack's app settings, which help texts name.
+// basic matches a name and a password in base64. A plain word after "Basic" is not a secret. For example, "Basic
+// Information" is a page of Slack's app settings.
 var (
 	basic     = regexp.MustCompile(`(?i)\bbasic(?:[ +]|%20)[0-9a-z._~+/=-]{6,}`)
 	basicWord = regexp.MustCompile(`^\w+(?:[ +]|%20)[A-Za-z][a-z]+[.-]*$`)

@@ -36,7 +36,7 @@ const (
 // ErrVariable means that an OTEL_* variable has a value that can't be used.
 var ErrVariable = errors.New("environment")
 
-// FromEnv returns the tracer that the environment asks for, or nil if it asks for none.
+// FromEnv returns the tracer that the environment asks for. If the environment asks for none, it returns nil.
 func FromEnv(ctx context.Context, getenv func(string) string, s Service, now func() time.Time, log *slog.Logger) (*Tracer, error) {
 	switch kind := getenv(varExporter); {
 	case strings.EqualFold(getenv(varDisabled), "true"), kind == "none":

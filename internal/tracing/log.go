@@ -35,7 +35,8 @@ func Logger(ctx context.Context, log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// Handler returns a handler that adds the ids of the current trace and span to each line that has a context with them.
+// Handler returns a handler that adds ids to log lines. If a line's context has a trace and a span, the line gets their
+// ids.
 func (t *Tracer) Handler(next slog.Handler) slog.Handler {
 	if t == nil {
 		return next

@@ -2,7 +2,7 @@ package tracing
 
 import semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
-// Names of spans. A work's span has the name of its timer's kind, unless it is one of these.
+// Names of spans. A work's span has the name of its timer's kind, unless the kind is one of these.
 const (
 	SpanMessage = "receive message" // the main span of a turn: a person's message
 	SpanCaller  = "receive call"    // the main span of another agent's call

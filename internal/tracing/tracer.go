@@ -53,7 +53,7 @@ func New(ctx context.Context, processor sdk.SpanProcessor, o Options) (*Tracer, 
 	return t, nil
 }
 
-// Close sends what is left, until ctx ends.
+// Close sends the remaining spans, until ctx ends.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -76,15 +76,15 @@ func spanOf(ref string) trace.SpanID {
 	return trace.SpanID(sum[16:24])
 }
 
-// contextOf returns the context of the main span of a turn, or of a request of the turn. It asks the sampler, which
-// decides by the trace's id alone, so every process has the same answer.
+// contextOf returns the context of the main span of a turn, or of a request of the turn. It asks the sampler. The
+// sampler decides by the trace's id alone, so every process gets the same answer.
 func (t *Tracer) contextOf(turn, ref string) trace.SpanContext {
 	id := traceOf(turn)
 	_, probe := t.tracer.Start(withIDs(context.Background(), id, spanOf(ref)), "probe")
 	return probe.SpanContext().WithRemote(true)
 }
 
-// ID returns the id of a turn's trace in hex, or "" if the turn is not traced.
+// ID returns the id of a turn's trace in hex. If the turn is not traced, it returns "".
 func (t *Tracer) ID(turn string) string {
 	if t == nil || turn == "" {
 		return ""

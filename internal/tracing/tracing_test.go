@@ -33,7 +33,7 @@ func clear(t *testing.T) {
 	}
 }
 
-// TestFromEnv checks which environments switch traces on, and which are refused.
+// TestFromEnv checks which environments switch traces on, and which environments are refused.
 func TestFromEnv(t *testing.T) {
 	clear(t)
 	log := slog.New(slog.DiscardHandler)
@@ -82,7 +82,7 @@ func (r *grpcReceiver) Export(ctx context.Context, in *collector.ExportTraceServ
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// TestOverGRPC sends a span over gRPC, with a header, whose value is masked from then on.
+// TestOverGRPC sends a span over gRPC with a header. From then on, the header's value is masked.
 func TestOverGRPC(t *testing.T) {
 	clear(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -126,8 +126,7 @@ func TestOverGRPC(t *testing.T) {
 	}
 }
 
-// TestSampling checks that two processes decide alike whether a turn is traced, and that all spans of a turn are sent, or
-// none.
+// TestSampling checks that two processes make the same decision about a turn. All spans of a turn are sent, or none.
 func TestSampling(t *testing.T) {
 	clear(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
@@ -166,7 +165,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Work that belongs to no turn makes no span, and what happens within it none either.
+// Work without a turn makes no span. Nested work inside of it also makes no span.
 func TestWorkWithoutATurn(t *testing.T) {
 	clear(t)
 	tracer, sent := tracingtest.New(t, tracing.Options{})
@@ -194,7 +193,7 @@ func TestWorkWithoutATurn(t *testing.T) {
 	}
 }
 
-// Without a tracer nothing happens, and nothing is added to logs.
+// Without a tracer, nothing happens, and logs do not change.
 func TestOff(t *testing.T) {
 	var off *tracing.Tracer
 	ctx, work := off.Begin(t.Context(), "work", time.Now())
@@ -219,7 +218,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestIDs holds the ids of traces: other processes, of other versions, continue the same trace.
+// TestIDs checks the ids of traces, because other processes and other versions continue the same trace.
 func TestIDs(t *testing.T) {
 	clear(t)
 	tracer, sent := tracingtest.New(t, tracing.Options{})
@@ -235,7 +234,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// off is what a traced place of the program does.
+// off runs the same code as a traced place of the program.
 func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	ctx, work := t.Begin(ctx, "work", time.Time{})
 	tracing.Belongs(ctx, tracing.Subject{Turn: "turn_1"})
@@ -245,7 +244,7 @@ func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	work.End("")
 }
 
-// TestOffCostsNothing checks that traces that are switched off take no memory.
+// TestOffCostsNothing checks that switched-off traces take no memory.
 func TestOffCostsNothing(t *testing.T) {
 	header := tracing.Map{}
 	if n := testing.AllocsPerRun(100, func() { off(t.Context(), nil, header) }); n > 0 {

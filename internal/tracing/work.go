@@ -24,7 +24,7 @@ var (
 )
 
 // Work is what a process does for one timer, or for one request that it received. Its span begins when the work begins,
-// and is made when the turn is known.
+// but the span is made when the turn is known.
 type Work struct {
 	tracer *Tracer
 	began  time.Time
@@ -48,8 +48,8 @@ func (t *Tracer) Begin(ctx context.Context, name string, began time.Time, attrs 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// Sent notes the traceparent of whoever sent the request. The work's span links to it. The sender can't choose our trace,
-// nor whether we trace.
+// Sent notes the sender's traceparent. The work's span links to it. The sender can't choose our trace, and can't decide
+// whether we trace.
 func (w *Work) Sent(header propagation.TextMapCarrier) {
 	if w != nil {
 		w.from = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
@@ -89,7 +89,7 @@ type Subject struct {
 	Starts  bool   // the work starts the turn, so its span is the turn's main span
 }
 
-// Belongs says to which turn the current work belongs. Only the first call counts; for the others, and without work,
+// Belongs says to which turn the current work belongs. Only the first call counts. For other calls, and without work,
 // Belongs returns false.
 func Belongs(ctx context.Context, to Subject) bool {
 	w := workOf(ctx)
@@ -133,7 +133,7 @@ func mainOf(to Subject) string {
 	return to.Turn
 }
 
-// current returns a context with the current span, which is the innermost one of the current work.
+// current returns a context with the current span. This is the innermost span of the current work.
 func (w *Work) current(ctx context.Context) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +204,8 @@ type Past struct {
 	Linked bool    // for Tracer.Past: it links to the current span
 }
 
-// Record makes a span that is over, within the current work. If the work's turn is not known yet, the span is made later.
+// Record makes a span that is over, within the current work. If the work's turn is not known yet, the span is made
+// later.
 func Record(ctx context.Context, p Past) {
 	w := workOf(ctx)
 	if w == nil {
@@ -224,7 +225,7 @@ func Record(ctx context.Context, p Past) {
 // mostLate limits the spans that wait until the turn is known.
 const mostLate = 64
 
-// Past makes a span that is over, under the main span of a turn or a request.
+// Past makes a span that has already ended, under the main span of a turn or a request.
 func (t *Tracer) Past(ctx context.Context, p Past) {
 	if t == nil {
 		return

@@ -10,8 +10,8 @@ import (
 )
 
 // Text replaces everything that a screen would hide or reorder by ⟨…⟩: control, bidirectional, zero-width, tag and
-// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay, and a tab becomes ⇥,
-// because source code is full of them. The brackets and the arrow themselves are escaped, so that a text cannot fake an
+// variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay. A tab becomes ⇥,
+// because source code is full of tabs. The brackets and the arrow themselves are escaped, so a text can't fake an
 // escape.
 func Text(s string) string {
 	text, _ := Counted(s)

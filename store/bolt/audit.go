@@ -62,7 +62,7 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// If a chain's last record is damaged, headOfJournal returns the part of the record that the journal holds. This part
+// If a chain's last record is damaged, headOfJournal returns the data about the record that the journal has. This part
 // is enough to append the next record. Verification reports the damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
@@ -127,7 +127,7 @@ func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, 
 	return p, nil
 }
 
-// AppendAudit refuses a record that would fail verification later, because an appended record can't be corrected.
+// AppendAudit refuses a record that would later fail verification, because an appended record can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Within one run, both sides
-// alternate, so that a noisy machine slows both. The benchmarks report the decisions per second of each side, the ratio
-// of the two rates, and the ratio of processor time (raw bbolt's to the store's). A busy machine hardly changes the
-// ratio of processor time. A decision is the transaction of a click: the request is put, a timer is cleared or set, an
-// audit record with its payload is appended, and the card's outbox message is put.
+// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Both sides alternate within one
+// run, so a busy machine slows both. The benchmarks report the decisions per second of each side, the ratio of the two
+// rates, and the ratio of processor time (raw bbolt's to the store's). A busy machine hardly changes the ratio of
+// processor time. A decision is the transaction of a click. It puts the request, clears or sets a timer, appends an
+// audit record with its payload, and puts the card's outbox message.
 
 const benchRequests = 1024
 
@@ -78,7 +78,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "cpu-ratio")
 }
 
-// processorTime returns the processor time that the process has used so far, on all processors.
+// processorTime returns the processor time of the process so far, on all processors.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -188,8 +188,8 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	return d, err
 }
 
-// click decides on a request. If the request is already decided, click resets it first, so that every click does the
-// same work.
+// click decides on a request. If the request is already decided, click first resets it. So every click does the same
+// work.
 func (c *clicks) click(ctx context.Context, n int) error {
 	n %= benchRequests
 	var next decided

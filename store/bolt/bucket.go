@@ -2,7 +2,7 @@ package bolt
 
 import "fmt"
 
-// bucket is the number of a bucket. The numbers are part of record headers, so the numbers never change.
+// bucket is the number of a bucket. The numbers are part of record headers, so they never change.
 type bucket byte
 
 const (

@@ -56,9 +56,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages makes sure that every page can be read, and then runs bbolt's own check. At an unreadable page, bbolt's
-// check panics in its own goroutine, so the panic can't be recovered. bbolt's check also needs the list of free pages.
-// Writers change this list, so checkPages holds the write lock.
+// checkPages makes sure that every page is readable, and then runs bbolt's own check. At an unreadable page, bbolt's
+// check panics in its own goroutine, and nobody can recover this panic. bbolt's check also needs the list of free
+// pages. Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *checker) outcome() error {
 	return fmt.Errorf("store: the check found faults: %w", errors.Join(c.faults...))
 }
 
-// policy verifies that the policy in force can be read, and that it is not empty.
+// policy verifies that the policy in force is readable and not empty.
 func (c *checker) policy() {
 	s, err := settingTable.read(c.rows, policyKey)
 	if err != nil {

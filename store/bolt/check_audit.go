@@ -5,7 +5,7 @@ import (
 )
 
 // audit verifies every chain with its payloads, and that the records and the journal agree. The function does not
-// verify the signatures of the heads, because that needs the key.
+// verify the heads' signatures, because this needs the key.
 func (c *checker) audit() {
 	var prev approvers.AuditRow
 	records := uint64(0)

@@ -56,8 +56,8 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered passes the first row of a bucket to fn, which may change the bucket. tampered works on a separate store, and
-// returns the findings of the check.
+// tampered passes the first row of a bucket to fn. The function fn may change the bucket. tampered works on a separate
+// store, and returns the findings of the check.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
 	s := wellFilled(t)
@@ -72,11 +72,11 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets whose rows no other row depends on. The check can't notice a missing row in such a
+// holdsNothingElse lists the buckets on whose rows no other row depends. The check can't notice a missing row in such a
 // bucket.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
-// The check finds a missing, a superfluous and a changed row in every bucket where the check can notice such a row.
+// In every bucket in which the check can notice such a row, it finds a missing, a superfluous and a changed row.
 func TestCheckFindsTampering(t *testing.T) {
 	for in := range allBuckets {
 		if in == setAside {
@@ -100,7 +100,7 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// A change that leaves valid JSON is found if a hash or an index contradicts the change.
+// If a change leaves valid JSON, the check finds it when a hash or an index contradicts it.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket
@@ -142,7 +142,8 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The check reports a policy in force whose version differs from that of its setting, or that has no content.
+// The check reports two faults of a policy in force: its version differs from the version of its setting, or it has no
+// content.
 func TestCheckOfPolicy(t *testing.T) {
 	for says, settings := range map[string][]store.Setting{
 		"at version 7, its setting at 1": {{Key: policyKey, Value: []byte(`{"load":"x","version":7}`)}, {Key: contentKey}},
@@ -171,7 +172,7 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// If the end of an audit chain is missing, the payload of the missing record and the journal reveal that.
+// If the end of an audit chain is missing, the journal and the missing record's payload reveal this.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))

@@ -80,7 +80,7 @@ var recordBuckets = map[bucket]bool{
 	grants: true, absences: true,
 }
 
-// shownKey returns a key in readable form. A key that is text stays as it is, and any other key is in Go syntax.
+// shownKey returns a key in readable form. A text key is unchanged, and any other key is in Go syntax.
 func shownKey(key []byte) string {
 	if !utf8.Valid(key) {
 		return fmt.Sprintf("%x", key)

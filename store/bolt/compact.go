@@ -16,8 +16,7 @@ import (
 	"countersign/store"
 )
 
-// Usage is the size of a store's file, and the size of the part that is free for new rows. The file never shrinks by
-// itself.
+// Usage is the size of a store's file, and the size of its free part. The file never shrinks by itself.
 type Usage struct {
 	Size, Free int64 // in bytes
 }
@@ -86,7 +85,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 	return before, after, syncDir(filepath.Dir(path))
 }
 
-// compactSentence returns an error that says what is wrong, and that the store is unchanged.
+// compactSentence returns an error that gives the cause, and says that the store is unchanged.
 func compactSentence(path string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

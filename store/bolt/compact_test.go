@@ -16,7 +16,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// hollow creates a store that is mostly free space, and returns the number of turns that are left in it.
+// hollow creates a store that is mostly free space. It returns the number of remaining turns.
 func hollow(t *testing.T) (path string, left int) {
 	t.Helper()
 	const conversations = 40
@@ -73,7 +73,7 @@ func contents(t *testing.T, path string) string {
 	return out.String()
 }
 
-// A compacted store is smaller, but has the same rows and mode, and stays behind its symbolic link. A second compaction
+// A compacted store is smaller, has the same rows and mode, and stays behind its symbolic link. A second compaction
 // saves nothing.
 func TestCompact(t *testing.T) {
 	path, _ := hollow(t)

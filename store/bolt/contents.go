@@ -106,7 +106,7 @@ func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
 	}, func(x *tx, row store.Row) error { return t.putCopy(x.rows, row.Record) }}
 }
 
-// putCopy writes a new record exactly as it was in another store, with the same version.
+// putCopy writes a new record with exactly the bytes and the version that it had in another store.
 func (t *table[T]) putCopy(r *rows, js []byte) error {
 	var rec T
 	if err := record.Decode(js, &rec); err != nil {
@@ -379,10 +379,10 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 // fillSuffix is the end of the name of a store that is being filled.
 const fillSuffix = ".copying"
 
-// Fill makes a new store at a path and calls fill to write its rows. The file appears at the path only when the store
-// is complete, checked and durable. If Fill is interrupted, the incomplete file stays beside the path, and the next
-// Fill of the same path continues the file. With anew, the next Fill begins again. Fill never replaces an existing
-// file. If there is a file at the path, Fill returns fs.ErrExist.
+// Fill makes a new store at a path, and calls fill to write its rows. The file appears at the path only when the store
+// is complete, checked and durable. If Fill is interrupted, the incomplete file stays beside the path. The next Fill of
+// the same path continues the file. With anew, the next Fill begins again. Fill never replaces an existing file. If
+// there is a file at the path, Fill returns fs.ErrExist.
 func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

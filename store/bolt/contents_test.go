@@ -27,8 +27,8 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// If a killed process left a part of a copy, the next copy continues this file. Any other file that was left is
-// replaced. A copy in progress is not disturbed.
+// If a killed process left a part of a copy, the next copy continues this file. Any other file is replaced. A copy in
+// progress is not disturbed.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")

@@ -12,7 +12,7 @@ import (
 )
 
 // Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue during the copy. w
-// must not block. Until Copy returns, freed space is not reused, and the file can't be mapped again.
+// must not block. Until Copy returns, the store does not reuse freed space, and can't map the file again.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until is a writer that fails once its context has ended. The writer keeps the error of a failed write, because bbolt
+// until is a writer that fails when its context has ended. The writer keeps the error of a failed write, because bbolt
 // keeps only the error's text.
 type until struct {
 	ctx context.Context

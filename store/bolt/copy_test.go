@@ -234,7 +234,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment, the store at the path can be opened, and it is the old store or the new store.
+// At every moment, a process can open the store at the path, and gets the old store or the new store.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()
@@ -262,7 +262,7 @@ func TestReplaceUnderEyes(t *testing.T) {
 	wg.Wait()
 }
 
-// If another file replaces the file that a process has open, the process does not continue with the old file.
+// If another file replaces a process's open file, the process does not continue with the old file.
 func TestOpenWhileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

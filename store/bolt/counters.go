@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// A counter has two rows. The row by key serves sums, and the row by time serves pruning.
+// A counter has two rows. The row by key is for sums, and the row by time is for pruning.
 
 func counterKey(key string, at []byte, id string) []byte {
 	return text(append(text(nil, key), at...), id)

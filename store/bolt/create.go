@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store, first under a temporary name, and then under its own name. If a file with that name has
-// appeared in the meantime, create does not replace it.
+// create makes a new store, first under a temporary name, and then under its own name. If another file with this name
+// has appeared in between, create does not replace it.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {

@@ -96,7 +96,7 @@ func dump(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// wreckable returns a store with rows in every bucket. Some buckets have pages of their own, and some share pages.
+// wreckable returns a store with rows in every bucket. Some buckets have their own pages, and some share pages.
 func wreckable(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "whole.db")
@@ -167,8 +167,8 @@ func lastPage(t *testing.T, path string) uint64 {
 	return m.pages
 }
 
-// For every kind of damage to a file, opening the file does not panic, and every changed row is reported. A repaired
-// store is complete, and opens again without further repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
+// For every kind of damage, opening the file does not panic, and every changed row is reported. A repaired store is
+// complete, and opens again without more repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

@@ -9,10 +9,10 @@ import (
 // damages holds the known damage of a file.
 type damages struct{ store.Damages }
 
-// over forgets the damage of a row once it is resolved.
+// When the damage of a row is resolved, over forgets it.
 func (d *damages) over(in bucket, key []byte) { d.Over(in.String(), shownKey(key)) }
 
-// If an error says that a page can't be read, failed records that. Errors about single rows are ignored.
+// If an error says that a page is unreadable, failed records this. Errors about single rows are ignored.
 func (d *damages) failed(err error) {
 	var row *store.DamagedError
 	if errors.Is(err, store.ErrDamaged) && !errors.As(err, &row) {
@@ -23,6 +23,6 @@ func (d *damages) failed(err error) {
 // Damage lists the known damage that is not resolved yet.
 func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
 
-// OnDamage registers a function that is called with each damage, including damage that was found earlier. fn must not
-// use the store.
+// OnDamage registers a function. The function is called with each damage, including damage that was found earlier. fn
+// must not use the store.
 func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }

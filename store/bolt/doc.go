@@ -29,8 +29,8 @@
 //
 // # The file
 //
-// Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within a text is written as 00 ff. Therefore
-// keys sort like their parts, and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
+// Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within a text is written as 00 ff. So keys sort
+// like their parts, and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
 // microseconds since 1970, with the sign bit flipped so that they sort.
 //
 // Values of record buckets are a header and the record as JSON. The header holds the record's version, its birth number

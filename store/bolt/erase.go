@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// EraseConversation removes the conversation's own row last, so that an interrupted erasure can be repeated.
+// EraseConversation removes the conversation's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {
@@ -59,7 +59,8 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows that start with a prefix. The function returns at most as many rows as the eraser may still delete.
+// some returns rows that start with a prefix. The function returns at most the number of rows that the eraser may still
+// delete.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {
@@ -77,8 +78,8 @@ func (e *eraser) scanned(in bucket, prefix []byte) error {
 	return e.rows.removeAll(in, keys, values)
 }
 
-// eraseIndexed deletes the records that an index lists under a prefix. The records that belong to a record are deleted
-// before that record.
+// eraseIndexed deletes the records that an index lists under a prefix. The records of a record are deleted before the
+// record itself.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
 	_, ids := e.some(index, prefix)
 	for _, id := range ids {

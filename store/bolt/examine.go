@@ -47,7 +47,7 @@ func (f pageFault) bucket() string {
 	return f.in.String()
 }
 
-// pageUse says what a page is used for.
+// pageUse says for what a page is used.
 type pageUse byte
 
 const (
@@ -72,8 +72,8 @@ const (
 	rowDamaged          // its checksum does not match
 )
 
-// mark returns the value with which a damaged row stays in its place. The checksum of the value is inverted, so that
-// reads fail, and the next examination recognizes the damaged row.
+// mark returns the value that replaces a damaged row. This value's checksum is inverted. So reads fail, and the next
+// examination recognizes the damaged row.
 func mark(in bucket, key, stored []byte) []byte {
 	value := stored[:max(0, len(stored)-checksumSize)]
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
@@ -119,7 +119,7 @@ func readMeta(page []byte) (m meta, ok bool) {
 }
 
 // metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently falls back to
-// the older page, and so undoes the last commit. A call that was recorded as started would then run again.
+// the older page, and so undoes the last commit. Then a call that was recorded as started would run again.
 func metas(file io.ReaderAt, pageSize int) (meta, error) {
 	var both [2]meta
 	page := make([]byte, metaEnd)
@@ -303,8 +303,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the length is as many
-// whole pages as needed.
+// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the length is the
+// necessary number of whole pages.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
@@ -444,14 +444,14 @@ func (x *examination) free() {
 	}
 }
 
-// An inspection pauses for inspectPause after each inspectStep bytes, to leave disk and CPU to the store's callers.
+// An inspection pauses for inspectPause after each inspectStep bytes, and leaves disk and CPU to the store's callers.
 const (
 	inspectPause = 2 * time.Millisecond
 	inspectStep  = 1 << 20
 )
 
-// Inspect examines the whole file while it is in use, and records damage. Until Inspect returns, freed space is not
-// reused. The next start repairs damaged pages.
+// Inspect examines the whole file during its use, and records damage. Until Inspect returns, freed space is not reused.
+// The next start repairs damaged pages.
 func (s *Store) Inspect(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err

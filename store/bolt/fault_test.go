@@ -27,7 +27,7 @@ type disk struct {
 	real int // a second descriptor of the real file, which keeps its lock
 }
 
-// openOnDisk opens a store with some free pages in it, so that a small commit does not need the file to grow.
+// openOnDisk opens a store with some free pages, so a small commit does not make the file grow.
 func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	t.Helper()
 	d := &disk{t: t}
@@ -184,7 +184,7 @@ func TestSyncThatFails(t *testing.T) {
 
 const syncEnv = "COUNTERSIGN_TEST_SYNC"
 
-// TestUnderStrace is the traced process of TestFailingSyncs: it prints the outcome of each of its commits.
+// TestUnderStrace is the traced process of TestFailingSyncs. It prints the outcome of each of its commits.
 func TestUnderStrace(t *testing.T) {
 	path := os.Getenv(syncEnv)
 	if path == "" {
@@ -203,9 +203,9 @@ func TestUnderStrace(t *testing.T) {
 	s.Close()
 }
 
-// A sync of data, or of the meta page, fails with EIO. If the meta page's sync fails, bbolt returns an error, although
-// the transaction is there when the file is opened again. For this reason, the error says that the outcome is unknown.
-// In both cases, all acknowledged writes are in the file, and nothing is written after the failure.
+// A sync of data, or of the meta page, fails with EIO. If the meta page's sync fails, bbolt returns an error, but the
+// transaction exists when the file is opened again. So the error says that the outcome is unknown. In both cases, all
+// acknowledged writes are in the file, and nothing is written after the failure.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
 	for _, when := range []string{"1", "2", "3", "4"} { // strace counts the syncs of each thread separately, and the process has several threads

@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// One closure needs more space than the disk has. The other closures, which would have shared the commit, are still
+// One closure needs more space than the disk has. The other closures that would have shared the commit are still
 // committed.
 func TestFullDiskForOne(t *testing.T) {
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
@@ -57,8 +57,8 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// A closure that failed by itself also gets the error of a failed commit. The reason is that the closure may have read
-// writes of earlier closures, and these writes are now lost.
+// If a closure failed by itself, it also gets the error of a failed commit. The reason is that the closure may have
+// read writes of earlier closures, and these writes are now lost.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

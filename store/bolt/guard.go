@@ -33,8 +33,7 @@ type errPageOrder struct{ in bucket }
 
 func (d errPageOrder) Error() string { return "the rows of " + d.in.String() + " are out of order" }
 
-// fromFile reports whether the current panic was caused by the file's contents: it started in bbolt, or a read
-// failed.
+// fromFile reports whether the file's contents caused the current panic: the panic started in bbolt, or a read failed.
 func fromFile(p any) bool {
 	switch p := p.(type) {
 	case errPageOrder:

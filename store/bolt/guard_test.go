@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// If a page of the file is overwritten with arbitrary bytes, reading the file neither panics nor runs forever. An
+// If arbitrary bytes overwrite a page of the file, reading the file does not panic and does not run forever. An
 // unreadable page causes an error.
 func TestDamagedPages(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "whole.db")
@@ -88,7 +88,7 @@ func fillPages(t *testing.T, path string) {
 	}
 }
 
-// Guard does not catch a panic that has another cause than damage.
+// Guard does not catch a panic without damage.
 func TestGuardIsForTheFileOnly(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "mine" {

@@ -4,5 +4,5 @@ package bolt
 
 import "fmt"
 
-// holder tells the reader how to find the process that holds the file's lock.
+// holder explains how to find the process that holds the file's lock.
 func holder(path string) string { return fmt.Sprintf("a process that `fuser %s` shows", path) }

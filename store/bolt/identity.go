@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. identity detects when the file is no longer at its path,
-// and when another program has written to the file. The check takes about five microseconds and runs before every
+// identity identifies the file that a store was opened from. identity detects two cases: the file is no longer at its
+// path, or another program has written to the file. The check takes about five microseconds and runs before every
 // commit.
 type identity struct {
 	path   string
@@ -74,7 +74,7 @@ func (id *identity) read() (metas [2]metaPage, err error) {
 }
 
 // inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
-// caller makes sure that no commit runs meanwhile.
+// caller makes sure that no commit runs at the same time.
 func (id *identity) inPlace() error {
 	if err := id.atPath(); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (id *identity) letBack() error {
 }
 
 // OnReturn registers a function that is called before the first write to a file that is back at its path. The function
-// is needed because another process may have used a copy of the file in the meantime. If fn fails, writes stay refused.
-// fn may read the store.
+// is needed, because another process may have used a copy of the file in between. If fn fails, writes stay refused. fn
+// may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {
@@ -126,7 +126,7 @@ func (id *identity) moved(how string) error {
 }
 
 // whole returns an error if the file was truncated. Each transaction calls whole first. Reading a missing part of the
-// mapped file would cause a fault, and bbolt would then hold locks that every other transaction needs.
+// mapped file would cause a fault. Then bbolt would hold locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()
@@ -139,7 +139,7 @@ func (id *identity) whole() error {
 	return nil
 }
 
-// untouched returns an error if the first two pages of the file are not as this process left them. Another program has
+// untouched returns an error if this process did not write the current first two pages of the file. Another program has
 // then written to the file.
 func (id *identity) untouched() error {
 	if err := id.whole(); err != nil {
@@ -158,7 +158,7 @@ func (id *identity) untouched() error {
 	return nil
 }
 
-// unread returns the error for the case that the check of the file could not be made.
+// unread returns the error for a failed check of the file.
 func (id *identity) unread(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return store.ErrClosed
@@ -193,9 +193,8 @@ func (id *identity) committed(tx int) error {
 
 func (id *identity) close() error { return id.file.Close() }
 
-// InPlace checks that the file at the store's path is the open one, and that only this process has written to it.
-// InPlace returns ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to
-// the file.
+// InPlace checks that the store's path has the open file, and that only this process has written to it. InPlace returns
+// ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to the file.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err

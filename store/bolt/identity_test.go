@@ -32,7 +32,7 @@ func openIn(t *testing.T) (s *bolt.Store, path string) {
 	return s, path
 }
 
-// move renames a file, and fails the test if that is not possible.
+// move renames a file. If it can't, it fails the test.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -52,8 +52,8 @@ func copyOver(t *testing.T, from, to string) {
 	}
 }
 
-// A relative path stays relative to the directory in which the process opened the file, even if that directory is
-// renamed later.
+// A relative path is relative to the directory in which the process opened the file, even if this directory is renamed
+// later.
 func TestMovedFromARelativePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -75,8 +75,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// If the file was moved away and is back, the store writes to the file only after the function given to OnReturn
-// agrees.
+// If the file was moved away and comes back, the store writes to it only after the function given to OnReturn agrees.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has continued")
@@ -109,8 +108,8 @@ func TestMovedAndNotLetBack(t *testing.T) {
 	}
 }
 
-// While the file is not at its path, nothing is written, but all rows can be read and copied. When the file is back,
-// writing continues.
+// While the file is not at its path, the store writes nothing, but all rows can be read and copied. When the file is
+// back, writing continues.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		away, back func(t *testing.T, path string)
@@ -276,7 +275,7 @@ func truncate(t *testing.T, path string, size int64) {
 	}
 }
 
-// BenchmarkInPlace measures the check before a commit. The two syncs of a commit take about a hundred times as long.
+// BenchmarkInPlace measures the check before a commit. The two syncs of a commit take about a hundred times longer.
 func BenchmarkInPlace(b *testing.B) {
 	s, err := bolt.Open(filepath.Join(b.TempDir(), "store.db"), bolt.Options{})
 	if err != nil {

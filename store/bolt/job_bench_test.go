@@ -21,11 +21,11 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks do a whole job: a gated call is parked, decided and run, and its result is recorded and read. Each
-// step is done by a new workflow that knows only an id. For comparison, hand-written code over bbolt does the same job
-// (ledger_test.go), and bbolt alone writes the rows that the workflow wrote (replay_test.go). The workflow, the
-// hand-written code and bbolt alternate within one run, so that a noisy machine slows all three. docs/figures.md
-// describes each benchmark.
+// The benchmarks do a whole job: a gated call waits, is decided and runs, and its result is recorded and read. Each
+// step runs in a new workflow that knows only an id. For comparison, a hand-written program over bbolt does the same
+// job (ledger_test.go), and bbolt alone writes the workflow's rows (replay_test.go). The workflow, the hand-written
+// program and bbolt alternate within one run, so a busy machine slows all three. docs/figures.md describes each
+// benchmark.
 
 // The rates of the best comparable system (see ADR 8) on this job, in jobs per second. The first rate is for one job at
 // a time, the second rate for 64 concurrent jobs.
@@ -91,7 +91,7 @@ func benchJobs(b *testing.B, j jobs) {
 	}
 }
 
-// crowd calls a function for each of n numbers, with a number of concurrent workers.
+// crowd calls a function for each of n numbers, with several concurrent workers.
 func crowd(b testing.TB, workers, n int, do func(i int) error) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -193,8 +193,8 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked makes people send n messages, each in its own thread, and begins the model's work on each message. The function
-// returns the turns.
+// asked makes people send n messages, each in its own thread. Then it begins the model's work on each message. The
+// function returns the turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told

@@ -37,8 +37,8 @@ func TestKeysSortLikeTheirParts(t *testing.T) {
 	})
 }
 
-// A damaged key is accepted only if the encoder could have written it. If another damaged key were accepted, a reader
-// that continues after this key could get back to an earlier key.
+// A damaged key is accepted only if the encoder could have written it. Otherwise a reader that continues after such a
+// key could get back to an earlier key.
 func TestDamagedKeysAreNotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := number(text(nil, rapid.SampledFrom([]string{"req_1", "a\x00b", "é"}).Draw(t, "name")), 7)

@@ -20,8 +20,8 @@ import (
 	"countersign/store/record"
 )
 
-// mostAtOpen is the largest file that is examined before use. Examining a file takes about one second per GiB if the
-// file is in the page cache. A larger file is examined while the file is in use. If damage is found, the file is
+// mostAtOpen is the largest file that is examined before use. If the file is in the page cache, its examination takes
+// about one second per GiB. A larger file is examined while the file is in use. If damage is found, the file is
 // examined again at the next start.
 const mostAtOpen = 256 << 20
 
@@ -88,8 +88,8 @@ func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	return found, err
 }
 
-// examineKey is set in the root bucket of a large store if damage was found while the store was in use. The next start
-// then examines the file.
+// If damage is found during the use of a large store, examineKey is set in the root bucket. The next start then
+// examines the file.
 var examineKey = []byte("examine")
 
 // salvaged is a row as found in the damaged file.
@@ -125,10 +125,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// strays adds the rows of used pages that can't be reached because a page above them is damaged. The checksum of a row
-// tells which bucket it belongs to. Without the list of free pages, used pages can't be told from pages that are no
-// longer used. In that case a bucket without damaged pages gets no rows from here, and of several versions of a record
-// the highest is taken. It returns the number of rows that it added.
+// If a page is damaged, the used pages below it can't be reached. strays adds the rows of these pages. The checksum of
+// a row tells to which bucket the row belongs. Without the list of free pages, used pages look like pages that are no
+// longer used. In that case, a bucket without damaged pages gets no rows from here. If a record has several versions,
+// the highest version is taken. It returns the number of rows that it added.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -183,7 +183,7 @@ func (s *salvage) strays(x *examination) (added int) {
 	return added
 }
 
-// value returns the value of a sound row, without its checksum. If there is no such row, value returns nil.
+// value returns the value of an undamaged row, without its checksum. If there is no such row, value returns nil.
 func (s *salvage) value(in bucket, k string) []byte {
 	row, there := s.rows[in][k]
 	if !there || row.state != rowSound {
@@ -218,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark for a missing or damaged row. The key of the mark is the key that other rows refer to.
+// lost writes a mark for a missing or damaged row. The key of the mark is the key to which other rows refer.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -274,7 +274,7 @@ func (s *salvage) put(faults []pageFault) {
 	}
 }
 
-// derived lists the buckets whose rows can all be rebuilt from other buckets, or whose keys are named in other buckets.
+// derived lists the buckets whose rows can all be rebuilt from other buckets, or whose keys other buckets name.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
@@ -340,8 +340,8 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
-// timers writes both rows of each timer that has at least one. If a timer has several due times, because some rows are
-// older than others, it keeps the one that its row in timer_ref names, or else the earliest.
+// If a timer has at least one of its two rows, timers writes both. A timer may have several due times, because some
+// rows are older than others. Then timers keeps the time in the timer's row of timer_ref, or else the earliest time.
 func (s *salvage) timers() {
 	for k, row := range s.rows[timers] {
 		var t store.Timer
@@ -384,7 +384,7 @@ func (s *salvage) timers() {
 	})
 }
 
-// laneOf reads the lane and the affinity of a timer from the record that the timer is for.
+// laneOf reads the lane and the affinity of a timer from the timer's record.
 func (s *salvage) laneOf(t store.Timer) (lane, affinity string) {
 	conversation := ""
 	switch {
@@ -407,7 +407,7 @@ func (s *salvage) laneOf(t store.Timer) (lane, affinity string) {
 	return "", affinity
 }
 
-// soundRecord reads a record; it is the zero value if the record is missing or damaged.
+// soundRecord reads a record. If the record is missing or damaged, it returns the zero value.
 func soundRecord[T any](s *salvage, in bucket, id string) (rec T) {
 	if _, js, err := cutHeader(s.value(in, id)); err == nil && record.Decode(js, &rec) != nil {
 		return *new(T)
@@ -460,8 +460,8 @@ func (s *salvage) messages() {
 	})
 }
 
-// history rebuilds the journal from the records. The function marks a record that is missing, but that the journal
-// names. Pruned chains have no rows.
+// history rebuilds the journal from the records. If the journal names a missing record, the function marks the record.
+// Pruned chains have no rows.
 func (s *salvage) history() {
 	s.misplaced()
 	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain
@@ -541,8 +541,8 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest deals with the remaining damaged rows. A row whose key can be right stays in its place. Any other row is set
-// aside.
+// rest deals with the remaining damaged rows. If a row's key can be right, the row stays in its place. Any other row is
+// set aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)
@@ -577,7 +577,7 @@ func (s *salvage) rest() {
 	}
 }
 
-// names returns a function that reports whether the key of a damaged row can be right. A wrong key at the end of the
+// names returns a function that reports whether a damaged row's key can be right. A wrong key at the end of the
 // journal, for example, would block every later record.
 func (s *salvage) names(in bucket) func(k []byte) bool {
 	names, last := map[string]bool{}, uint64(0)

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old builds a store's file as an older version of the layout wrote it. The test shares no constants with the code.
+// old builds a store's file in the form of an older version of the layout. The test shares no constants with the code.
 // Names, bucket numbers and JSON are written out here.
 type old struct {
 	*testing.T
@@ -123,7 +123,7 @@ func (o old) rendering(message string, post byte, said, body string) {
 		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, message, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
 }
 
-// aged fills an old store with rows that an upgrade changes and, around them, rows that it keeps.
+// aged fills an old store with rows that an upgrade changes, and with rows around them that it keeps.
 func aged(o old) {
 	if o.version == 1 {
 		agedRuns(o)
@@ -140,7 +140,7 @@ func aged(o old) {
 	agedAudit(o)
 }
 
-// agedRecords puts records for which version 3 has additional index rows, and records for which it has none.
+// agedRecords puts two kinds of records: some have additional index rows in version 3, and some have none.
 func agedRecords(o old) {
 	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
 		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
@@ -168,7 +168,7 @@ const (
 	oldPayload = `{"amount":"<49.99>"}`
 )
 
-// agedAudit puts two chains in the form in which the program wrote chains when the layout had version 2.
+// agedAudit puts two chains in the form that the program wrote when the layout had version 2.
 func agedAudit(o old) {
 	o.put("audit", "req_1\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01", `{"chain":"req_1","seq":1,"at":"2026-05-04T12:00:00.000001Z","kind":"proposed",`+
 		`"facts":{"tool":"issue_refund","":"","note":"<é>&\u2028\"\\"},`+

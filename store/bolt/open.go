@@ -40,15 +40,15 @@ type Options struct {
 	AsIs bool
 	// OpenFile replaces os.OpenFile, so that a test can intercept disk access.
 	OpenFile func(name string, flag int, mode os.FileMode) (*os.File, error)
-	// Rehearse runs every closure of Update twice and undoes the first run, because closures may run more than once.
+	// Rehearse runs every closure of Update twice and undoes the first run, because a closure may run more than once.
 	Rehearse bool
 
 	statistics bool // lets bbolt count the free pages
 	incomplete bool // also opens an incomplete copy
 }
 
-// The initial size of the file's mapping in memory, and the step by which it grows. A large mapping costs only address
-// space, but growing it waits for every view.
+// The initial size of the file's memory mapping, and the step by which it grows. A large mapping costs only address
+// space. To grow the mapping, the store must wait for every view.
 const (
 	initialMap = 1 << 30
 	growBy     = 1 << 20
@@ -57,8 +57,8 @@ const (
 // smallest is the minimum size of a new bbolt file: four pages of 4 KiB.
 const smallest = 16 << 10
 
-// Open opens the store in a file. If the file is missing, Open creates it, readable only by its owner. A store of an
-// older version of the program is upgraded first; the older version can't open the upgraded store.
+// Open opens the store in a file. If the file is missing, Open creates it, readable only by its owner. If an older
+// version of the program wrote the store, Open first upgrades it. The older version can't open the upgraded store.
 func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
@@ -125,7 +125,7 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// sameAs reports whether an open file is the same file as that of info.
+// sameAs reports whether info describes the open file.
 func sameAs(file *os.File, info fs.FileInfo) bool {
 	own, err := file.Stat()
 	return err == nil && os.SameFile(own, info)
@@ -136,7 +136,7 @@ func replacedMeanwhile(path string) error {
 }
 
 // open opens an existing file without changing it. Otherwise bbolt would write a list of free pages into a foreign file
-// that has no such list.
+// without such a list.
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
@@ -239,7 +239,7 @@ func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 	})
 }
 
-// sentence returns an error that says what is wrong with a file and how to fix it.
+// sentence returns an error that names the fault of a file and the remedy.
 func sentence(path string, err error) error {
 	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete} {
 		if errors.Is(err, ours) {
@@ -268,7 +268,8 @@ func sentence(path string, err error) error {
 	return fmt.Errorf("store: open %s: %w. Look at the system's log (dmesg): if the disk fails, put a backup on another one", path, err)
 }
 
-// within wraps an error for use in another error of this package, whose text already begins with "store: ".
+// within wraps an error for use inside another error of this package, because the text of that error already begins
+// with "store: ".
 type within struct{ error }
 
 func (w within) Error() string { return strings.TrimPrefix(w.error.Error(), "store: ") }

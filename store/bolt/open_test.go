@@ -245,7 +245,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("got error %v, want ErrLocked with the path", err)
 	}
-	// The process that failed to open the store must not have released the lock of the first process.
+	// If a process fails to open the store, it must not release the lock of the first process.
 	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the third: got error %v, want ErrLocked", err)
 	}
@@ -345,7 +345,7 @@ func TestCreatingTogether(t *testing.T) {
 	}
 }
 
-// If the file disappears while it is being opened, Open returns an error and does not create an empty store.
+// If the file disappears while Open opens it, Open returns an error, and creates no empty store.
 func TestFileThatGoesAway(t *testing.T) {
 	path := made(t)
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// sameOwner gives a new file the owner and group of the file that it replaces, because the user who restores a store
-// may differ from the user who runs the bot.
+// sameOwner gives a new file the owner and group of the replaced file. The user who restores a store may not be the
+// user who runs the bot.
 func sameOwner(of, file string) error {
 	info, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,11 +14,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packing says which rows of a bucket are compressed, and how. Rows are much alike, and they are kept as long as the
-// history. Therefore each row is compressed with a dictionary of the texts that many rows contain. Only rows that
-// hardly change any more are compressed: messages, renderings and payloads, and other records once they are closed
-// (table.closed). An open record is not compressed, because that would have to be repeated at every change. Records of
-// the history have a code of their own; see shorten.
+// packing says which rows of a bucket are compressed, and how. Rows are similar, and the store keeps them for the time
+// of the history. So each row is compressed with a dictionary of texts that many rows contain. Rows are compressed only
+// if they hardly change any more: messages, renderings and payloads, and closed records of other kinds (table.closed).
+// An open record is not compressed, because every change would repeat the compression. Records of the history have
+// their own encoding; see shorten.
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -75,8 +75,8 @@ var (
 
 const dictionaryID = 1
 
-// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card, and its result is
-// a sixth smaller than that of quick. Records are written in most transactions, so thorough is only for longer values.
+// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card. Its result is a
+// sixth smaller than the result of quick. Most transactions write records, so thorough is only for longer values.
 const thoroughFrom = 1 << 10
 
 var (
@@ -136,7 +136,7 @@ func compress(b []byte, in bucket, value []byte) []byte {
 }
 
 // Unpack returns the value of a row. Unpack is for code that reads a file without [Open]. The arguments of Unpack are
-// the row's bucket, and the row's bytes without the checksum.
+// the row's bucket and the row's bytes, without the checksum.
 func Unpack(name string, stored []byte) ([]byte, error) {
 	in := bucket(slices.Index(bucketNames[:], name))
 	if in >= bucketEnd {
@@ -201,8 +201,8 @@ func unflate(packed []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// valueOf returns the value of a row without checking its checksum. A value that can't be unpacked is returned in its
-// stored form.
+// valueOf returns the value of a row, and does not check its checksum. A value that can't be unpacked is returned in
+// its stored form.
 func valueOf(in bucket, stored []byte) []byte {
 	n := max(0, len(stored)-checksumSize)
 	value, err := unpack(in, stored[:n:n])

@@ -24,7 +24,7 @@ import (
 	"countersign/store/record"
 )
 
-// Any value is read exactly as it was written, with and without compression.
+// The store reads any value exactly as it was written, with and without compression.
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.SampledFrom([]bucket{renderings, auditPayloads, requests, audit, files}).Draw(t, "bucket")
@@ -63,8 +63,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// In the file, a card takes less than a fifth of its size. A compressed row is reported if it is damaged, or if another
-// program wrote it.
+// In the file, a card takes less than a fifth of its size. If a compressed row is damaged, or another program wrote it,
+// the store reports it.
 func TestCardIsPacked(t *testing.T) {
 	s := opened(t)
 	golden, err := os.ReadFile("../../bot/render/testdata/card_pending.json")
@@ -232,7 +232,7 @@ func testEarlierStore(t *testing.T, name string) {
 	}
 }
 
-// Noise returns n bytes of text that does not compress well.
+// Noise returns n bytes of text that can hardly be compressed.
 func Noise(n int) string {
 	random := make([]byte, 3*n/4)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(random)

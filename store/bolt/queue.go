@@ -46,7 +46,7 @@ func (q *queue) ring() {
 	}
 }
 
-// withdraw removes a job that was not taken yet, and reports whether the job was removed.
+// withdraw removes a job that was not taken yet. It reports whether it removed the job.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +95,7 @@ func (q *queue) close() {
 	q.ring()
 }
 
-// finish sets the outcome for the caller. An error of the commit replaces the closure's own error, because the closure
+// finish sets the outcome for the caller. The error of the commit replaces the closure's own error, because the closure
 // may have read writes that were not committed.
 func (j *job) finish(commit error) {
 	if commit != nil {

@@ -32,8 +32,7 @@ func putRows(puts []rawPut) func(*bbolt.Tx) error {
 	}
 }
 
-// rawWriter is a writer as a programmer would write it by hand: a goroutine that drains a queue of writes into one
-// transaction.
+// rawWriter is a typical hand-written writer: a goroutine writes a queue of writes in one transaction.
 type rawWriter struct {
 	db   *bbolt.DB
 	jobs chan rawJob
@@ -64,7 +63,7 @@ func startRawWriter(db *bbolt.DB) *rawWriter {
 	return w
 }
 
-// share commits a job together with all jobs that are waiting at that moment.
+// share commits a job together with all waiting jobs.
 func (w *rawWriter) share(j rawJob) {
 	batch := []rawJob{j}
 	err := w.db.Update(func(tx *bbolt.Tx) error {

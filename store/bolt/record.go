@@ -31,7 +31,8 @@ type row struct {
 	key []byte
 }
 
-// header precedes the JSON of a guarded record. With the header, a record can be overwritten without decoding its JSON.
+// header precedes the JSON of a guarded record. With the header, the store can overwrite a record without decoding its
+// JSON.
 type header struct {
 	version uint64
 	birth   uint64

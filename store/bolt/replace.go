@@ -18,7 +18,7 @@ import (
 // Replace replaces the store at a path with a copy of another store. No process may have the store at the path open.
 // Replace first passes the copy, as an open store, to prepare. If prepare fails, nothing is replaced. The old store is
 // kept in the same directory, under the returned name. If there was no old store, this name is empty. On file systems
-// with hard links, there is always a complete store at the path, either the old store or the new store.
+// with hard links, the path always has a complete store: the old store or the new store.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	release, err := hold(path)
 	if err != nil {
@@ -58,7 +58,8 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 // copySuffix is part of the name of a copy, until the copy replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because they may still be in use.
+// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because another process may still
+// use them.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)
@@ -114,8 +115,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// exchange renames the file temp to path. The file that was at path is kept under a name that ends with the suffix and
-// the time.
+// exchange renames the file temp to path. The old file at path is kept under a name that ends with the suffix and the
+// time.
 func exchange(temp, path, suffix string) (kept string, err error) {
 	stamp := path + suffix + time.Now().UTC().Format("20060102T150405Z")
 	kept = stamp

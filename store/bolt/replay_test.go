@@ -49,7 +49,7 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// replay lists the rows that jobs wrote, so that bbolt alone can write them again.
+// replay lists the rows that jobs wrote. So bbolt alone can write them again.
 type replay struct {
 	asked [][]rawPut   // the rows from before the jobs
 	jobs  [][][]rawPut // the transactions of each job

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// rows is one bbolt transaction as the record code sees the transaction: buckets of keys and values, and the undo log
-// of the running closure. Returned slices are valid until the transaction ends, and no code writes to them.
+// rows is one bbolt transaction from the view of the record code: buckets of keys and values, and the undo log of the
+// running closure. Returned slices are valid until the transaction ends, and no code writes to them.
 //
 // A removed row stays in bbolt until just before the commit, and reads skip it. The reason is that bbolt's cursors fail
 // on pages that the same transaction has emptied. On such a page, Prev and Seek stop or skip rows, and Last may never
@@ -37,8 +37,8 @@ type recordID struct {
 	id string
 }
 
-// known is the current state of a record. The stored state saves looking up and decoding the record when a closure
-// reads it again.
+// known is the current state of a record. With the stored state, a closure can read the record again without looking it
+// up and decoding it.
 type known struct {
 	row    []byte
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
@@ -73,7 +73,7 @@ func (r *rows) bucket(b bucket) *bbolt.Bucket {
 	return r.open[b]
 }
 
-// seeker returns the shared cursor for single rows of a bucket, which saves allocating one for each read.
+// seeker returns the shared cursor for single rows of a bucket. So the store does not allocate a cursor for each read.
 func (r *rows) seeker(in bucket) *cursor {
 	if r.seekers[in] == nil {
 		r.seekers[in] = r.cursor(in)
@@ -217,7 +217,7 @@ func (r *rows) hide(in bucket, key []byte) {
 	r.removed[in][string(key)] = true
 }
 
-// sweep deletes removed rows from bbolt. After sweep, nothing may be read from the transaction.
+// sweep deletes removed rows from bbolt. After sweep, no code may read from the transaction.
 func (r *rows) sweep() error {
 	for in, keys := range r.removed {
 		for key := range keys {
@@ -331,9 +331,9 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 // form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If damaged
-// does not panic, each skips the row. The key of such a row may be wrong. So a key without the prefix does not end the
-// iteration in this case.
+// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If the
+// function damaged does not panic, the function each skips the row. The key of such a row may be wrong. So in this
+// case, a key without the prefix does not end the iteration.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)
@@ -393,7 +393,7 @@ type storedValue struct {
 	sound bool
 }
 
-// start returns the first row of a scan, and the function that returns the next row.
+// start returns the first row of a scan, and a function that returns the next row.
 func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func() ([]byte, []byte)) {
 	if !falling {
 		if from == nil {

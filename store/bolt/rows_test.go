@@ -132,7 +132,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// If a closure fails, a row that it removed is restored, even if the closure had put another row in its place.
+// If a closure fails, its removed rows are restored, even if the closure had put other rows in their place.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")
@@ -200,8 +200,8 @@ func TestGrowsDuringALook(t *testing.T) {
 	}
 }
 
-// If a timer row's timer is set for another time, or is not set, the row is damaged. Lists of due timers must not
-// return this row again and again.
+// If a row of timers does not match the timer's due time, or the timer is not set, the row is damaged. Lists of due
+// timers must not return this row again and again.
 func TestStrayTimers(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {

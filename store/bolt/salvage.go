@@ -23,13 +23,13 @@ import (
 )
 
 // Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. The
-// damaged file is only read. No process may have it open. Open repairs a file with little damage. Salvage can also read
-// a file that is cut short, or that has lost its list of buckets, or that has lost both pages that name the last
+// damaged file is only read. No process may have the damaged file open. Open repairs a file with little damage. Salvage
+// can also read a file that is cut short, has lost its list of buckets, or has lost both pages that name the last
 // commit.
 //
-// In the new store, each missing record that another record names is marked, so that the workflow closes the records
-// that depend on it (see store.SetAside). A missing audit record keeps its place: see approvers.AuditRow.Lost. The rows
-// in also count as damaged.
+// If another record names a missing record, the new store has a mark for the missing record. So the workflow closes the
+// records that depend on it (see store.SetAside). A missing audit record keeps its place: see approvers.AuditRow.Lost.
+// The rows in also count as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 	return lost, nil
 }
 
-// Missing is a record that could not be read, with the id of the record that it belongs to, as returned by SetAside.
+// Missing is an unreadable record, with the id of the record to which it belongs, as SetAside returns it.
 type Missing struct {
 	store.Damage
 	Owner string
@@ -128,8 +128,8 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		}
 		x.free()
 	}
-	// If both meta pages are readable, the list of free pages tells which pages are used, even if nothing else can be
-	// read.
+	// If both meta pages are readable, the list of free pages tells which pages are used, even if nothing else is
+	// readable.
 	freelist := !slices.ContainsFunc(x.faults, func(f pageFault) bool { return f.in == bucketEnd })
 	root := !slices.ContainsFunc(x.faults, func(f pageFault) bool { return f.in == 0 })
 	if len(valid) < 2 || !root && !freelist {
@@ -202,7 +202,7 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 }
 
 // lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest numbers,
-// because the numbers of records and versions only rise.
+// because the numbers of records and versions only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
 		sequences uint64 // sum over all buckets; the numbers are on the root page itself
@@ -326,7 +326,7 @@ func (s *salvage) unlist(in bucket) {
 }
 
 // closeHistory closes the gaps of the journal and gives every lost record its place. Records that the journal no longer
-// names get new numbers. Heads that signed the old numbers are dropped, because they would not verify.
+// names get new numbers. Heads with signatures over the old numbers are dropped, because they would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -406,7 +406,7 @@ func sumNamed(name string) (sum approvers.Sum) {
 	return sum
 }
 
-// closeJournal numbers the journal without gaps, and returns the number of entries before the first gap.
+// closeJournal numbers the journal without gaps. It returns the number of entries before the first gap.
 func (s *salvage) closeJournal() (cut uint64) {
 	type one struct {
 		k string
@@ -447,7 +447,7 @@ func (s *salvage) closeJournal() (cut uint64) {
 }
 
 // closeHeads keeps the heads up to the first faulty one. A head is faulty if it is missing, or if it covers more
-// entries than the journal has before its first gap.
+// entries than exist before the journal's first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
 	for k := range s.set[auditHeads] {
@@ -524,7 +524,7 @@ func (s *salvage) refer(in bucket, id, owner, why string) {
 	s.keep(index, string(text(text(nil, owner), id)), []byte(id))
 }
 
-// relations marks missing records that others name, so that the workflow closes the records that depend on them.
+// If other records name a missing record, relations marks it. Then the workflow closes the records that depend on it.
 func (s *salvage) relations() {
 	const why = "it is missing, and other records name it"
 	eachRecord(s, executions, func(e *approvers.Execution) {
@@ -570,8 +570,8 @@ func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	})
 }
 
-// wanted removes the timers of missing records. The function also sets a missing timer if a record would otherwise wait
-// for ever.
+// wanted removes the timers of missing records. If a record would otherwise wait for ever, the function also sets its
+// missing timer.
 func (s *salvage) wanted() {
 	has := map[string]bool{}
 	var gone []store.Timer
@@ -669,7 +669,7 @@ func runTimer(e *approvers.Execution) store.Timer {
 	return store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}
 }
 
-// timerOf maps a kind of timer to the bucket of the records that have such timers.
+// timerOf maps a kind of timer to the bucket of the timer's records.
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,

@@ -186,8 +186,8 @@ func TestSalvagedFile(t *testing.T) {
 	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
 }
 
-// If a timer is lost with its page, a timer of the right kind is set again. So a worker of Countersign never claims a
-// run that belongs to a caller.
+// If a timer is lost with its page, the workflow sets a timer of the right kind again. So no worker of Countersign ever
+// claims a caller's run.
 func TestSalvagedTimers(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

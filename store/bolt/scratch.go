@@ -2,8 +2,8 @@ package bolt
 
 import "encoding/binary"
 
-// scratch is memory for the rows of one transaction. bbolt copies a row's value at the commit, and does not need the
-// memory after that. Therefore one scratch serves all transactions of the writer, without garbage.
+// scratch is memory for the rows of one transaction. bbolt copies a row's value at the commit. Then it does not need
+// the memory any more. So one scratch serves all transactions of the writer, and creates no garbage.
 type scratch struct {
 	block []byte
 }
@@ -11,8 +11,7 @@ type scratch struct {
 // maxScratch limits the memory that is kept between transactions.
 const maxScratch = 4 << 20
 
-// space returns an empty slice to append to, with some capacity. The result must be passed to done before the next
-// call.
+// space returns an empty slice to append to, with some capacity. Pass the result to done before the next call.
 func (s *scratch) space(room int) []byte {
 	if cap(s.block)-len(s.block) < room {
 		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows may still use the old block
@@ -20,7 +19,7 @@ func (s *scratch) space(room int) []byte {
 	return s.block[len(s.block):]
 }
 
-// done claims the appended bytes, so that later calls do not overwrite them.
+// done claims the appended bytes, so later calls do not overwrite them.
 func (s *scratch) done(b []byte) []byte {
 	if n := len(s.block) + len(b); n <= cap(s.block) && len(b) > 0 && &b[0] == &s.block[:n][len(s.block)] {
 		s.block = s.block[:n]

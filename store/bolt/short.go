@@ -10,9 +10,9 @@ import (
 )
 
 // Records of the history are written in every transaction, and verification reads all of them. zstd would take three
-// times as long to read them as to hash them (ADR 8). Therefore these texts have a code of their own, which takes less
-// than a microsecond to read. In this code, hashes and ids are stored as bytes instead of digits, and each common
-// phrase is stored as one byte.
+// times as long to read them as to hash them (ADR 8). So these texts have their own encoding. Reading them takes less
+// than a microsecond. This encoding stores hashes and ids as bytes instead of digits, and each common phrase as one
+// byte.
 //
 // A short record consists of the record's length as an unsigned varint, and these codes:
 //
@@ -185,7 +185,7 @@ func isDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one digit more than a
+// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one more digit than a
 // hash has.
 func digitsAt(b []byte) int {
 	for i, c := range b[:min(len(b), hashDigits+1)] {

@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// Stored rows depend on the codes of the phrases, so neither a phrase nor its code may change.
+// Stored rows depend on the codes of the phrases. So no phrase and no code may change.
 func TestPhrasesStay(t *testing.T) {
 	const these = "7e99b9a83cc09af6369a8bbdea189091b7ced120576f94ea4ae4fcf249122a80"
 	if got := approvers.SumOf([]byte(strings.Join(phrases[:122], "\n"))).String(); got != these {

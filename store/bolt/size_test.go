@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// TestSize compares the size with that of the file, before and after something is stored.
+// TestSize compares the size with the file's size, before and after a write.
 func TestSize(t *testing.T) {
 	s, path := openIn(t)
 	before, err := s.Size(t.Context())

@@ -72,7 +72,7 @@ func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Tim
 }
 
 // isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, both count as
-// damaged. Otherwise lists of due timers would return the timer again and again, and the timer could never be cleared.
+// damaged. Otherwise lists of due timers would return the timer again and again, and nobody could clear the timer.
 func (t reader) isSet(k []byte, timer store.Timer) bool {
 	due, there := t.rows.lookUp(timerRef, timerKindRef(timer.Kind, timer.Ref))
 	if there {

@@ -56,7 +56,7 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
-// listSound is like listTo, for lists of independent rows. listSound reports rows that can't be read, and skips them.
+// listSound is like listTo, for lists of independent rows. listSound reports unreadable rows, and skips them.
 func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error) {
 	var out []T
 	for k, v := range r.sound(in, prefix, nil) {
@@ -73,7 +73,7 @@ func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error)
 	return out, nil
 }
 
-// every reads all records of the bucket by id. The function reports records that can't be read, and skips them.
+// every reads all records of the bucket by id. The function reports unreadable records, and skips them.
 func (t *table[T]) every(r *rows) ([]T, error) {
 	var out []T
 	for id, v := range r.sound(t.in, nil, nil) {
@@ -110,7 +110,7 @@ func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T
 	return out, nil
 }
 
-// readable is like all, but reports records that can't be read, and skips them.
+// readable is like all, but reports unreadable records and skips them.
 func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	var out []T
 	for _, id := range found {
@@ -132,7 +132,7 @@ func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int)
 	return out, nil
 }
 
-// missing returns the damage of a record that is missing although an index names it.
+// If an index names a missing record, missing returns the record's damage.
 func (r *rows) missing(in bucket, id []byte) error {
 	damaged := damagedRow(in, id, "it is missing, and an index names it")
 	r.note(damaged)

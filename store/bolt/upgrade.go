@@ -64,10 +64,10 @@ const upgradeMargin = 8 << 20
 //   - From versions 1 to 5, every row gets its checksum, as the last part.
 //   - From versions 6 to 9, nothing is rewritten: older rows stay as they are.
 //
-// A small store is upgraded in one transaction. For a larger one, the first transaction raises the version, so that no
-// older program opens a partly upgraded store, and writes a mark that stays until the last transaction. After a crash
-// the upgrade starts over; rows that are already converted do not change. Only adding checksums continues where it
-// stopped, because a row must not get two of them.
+// A small store is upgraded in one transaction. For a larger store, the first transaction raises the version, so no
+// older program opens a partly upgraded store. It also writes a mark that stays until the last transaction. After a
+// crash, the upgrade starts over. Converted rows do not change again. The addition of checksums is different: it
+// continues where it stopped, because a row must not get two checksums.
 type upgrade struct {
 	freeBytes int    // bytes that one transaction rewrites
 	phase     int    // the current part
@@ -125,7 +125,7 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	return done, r.sweep()
 }
 
-// work does as much as fits in one transaction, and reports whether the upgrade is done.
+// work does the amount that fits into one transaction. It reports whether the upgrade is done.
 func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	room := u.freeBytes
 	next := bytes.Clone(root.Get(checksumsKey))
@@ -233,7 +233,8 @@ type oldRendering struct {
 	At            time.Time `json:"at"`
 }
 
-// rewrite replaces the value of each row in a bucket with the result of now; if that is nil, the row stays unchanged.
+// rewrite replaces the value of each row in a bucket with the result of now. If the result is nil, the row is
+// unchanged.
 func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
 	type row struct{ key, value []byte }
 	var found []row
@@ -260,13 +261,13 @@ func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) (
 	return done, nil
 }
 
-// renderings adds the shown requests to old renderings, so that cards posted before the upgrade can still be decided.
+// renderings adds the shown requests to old renderings, so people can still decide cards from before the upgrade.
 func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the new form of an old rendering. The function returns nil if the rendering stays unchanged: because
-// nobody could decide from it, because it was already converted, or because it can't be read (the check reports that).
+// shows returns the new form of an old rendering. The function returns nil if the rendering is unchanged. Then nobody
+// could decide from it, it was already converted, or it is unreadable (the check reports this).
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -278,8 +279,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering and the id of the request that could be decided from it. The id is empty if there was no
-// such request, or the rendering can't be read.
+// asOld reads an old rendering, and the id of the request that people could decide from it. The id is empty if there
+// was no such request, or the rendering can't be read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""

@@ -71,7 +71,7 @@ func young(t *testing.T, s *Store, from int) {
 	}
 }
 
-// youngAudit requires that the audit has the same hashes as the audit that the older program wrote.
+// youngAudit requires that the audit has the hashes from the older program.
 func youngAudit(r store.Reader, same func(what string, got, want any)) error {
 	head, err := r.AuditHead("req_1")
 	same("the head of the request's chain", head.Hash, oldHead)
@@ -292,8 +292,7 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 	}
 }
 
-// An upgrade hides no tampering: a record or payload that was tampered with before the upgrade is still found
-// afterwards.
+// An upgrade hides no tampering: tampering from before the upgrade is still found after it.
 func TestUpgradeHidesNothing(t *testing.T) {
 	for what, change := range map[string]func(o old){
 		"a record":             func(o old) { o.replace("audit", "decided", "denied") },
@@ -319,7 +318,7 @@ func TestUpgradeHidesNothing(t *testing.T) {
 	}
 }
 
-// If an older store lacks one of its buckets, the store is damaged, and stays as it is.
+// If an older store lacks one of its buckets, the store is damaged, and Open does not change it.
 func TestOldStoreThatLacksABucket(t *testing.T) {
 	for version := 1; version < checksummed; version++ {
 		for _, name := range oldBuckets[version] {

@@ -14,11 +14,11 @@ import (
 	"countersign/store"
 )
 
-// maxBatch limits how many closures share a commit, so that the first closure does not wait too long.
+// maxBatch limits how many closures share a commit, so the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the one write transaction of the file. The writer's goroutine runs queued closures in the transaction,
-// one after the other, and commits when the queue is empty.
+// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one
+// after the other, and commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity
@@ -129,8 +129,8 @@ func (w *writer) first() *job {
 	return j
 }
 
-// next takes a waiting job for the current transaction, if there is one. A caller that just got the outcome of the last
-// commit gets one chance to queue its next job. If there is no such caller, the chance costs no time.
+// If a job waits, next takes it for the current transaction. A caller that just got the outcome of the last commit may
+// queue its next job first. If there is no such caller, this costs no time.
 func (w *writer) next() *job {
 	for range 2 {
 		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {
@@ -236,7 +236,7 @@ func (w *writer) call(j *job) {
 	j.gone = false
 }
 
-// isTorn reports whether a page of the file could not be read, so that the state of bbolt's transaction is unknown.
+// isTorn reports whether a page of the file is unreadable. Then the state of bbolt's transaction is unknown.
 func isTorn(err error) bool {
 	var row *store.DamagedError
 	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)
@@ -267,8 +267,8 @@ func (w *writer) end() {
 	w.rows.reset(nil)
 	w.busy.Store(0)
 	if len(w.batch) > 1 && (isFull(err) || isTorn(err)) && w.broken() == nil {
-		// One of the closures may be too large for the free space, or may touch an unreadable page. So each closure
-		// runs again in its own transaction.
+		// One of the closures may be too large for the free space, or may use an unreadable page. So each closure runs
+		// again in its own transaction.
 		w.apart, w.batch = w.batch, nil
 		return
 	}

@@ -189,7 +189,7 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// A closure that uses its transaction after the closure has ended does no harm.
+// If a closure uses its transaction after its own end, this does no harm.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

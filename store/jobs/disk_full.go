@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts no work, because
-// results could not be stored. Model calls and posts would be repeated in vain. The deliveries of Slack are still
-// stored if there is enough space for them.
+// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts no work, because it
+// could not store results. Model calls and posts would be repeated in vain. Slack's deliveries are still stored if
+// there is enough space.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space

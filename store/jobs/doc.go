@@ -5,6 +5,7 @@
 // A Runner reads the due timers of each kind and passes them to the kind's Worker:
 //
 //   - At most Worker.Concurrency handlers of a kind run simultaneously, one for each timer and one for each lane.
+//   - If a Worker has flows, the flows of a lane take turns, so a flow with many timers does not delay the others.
 //   - A handler's own transaction clears the timer or sets it again. A timer that the handler leaves unchanged is tried
 //     again later, with back-off. If a lane's first timer fails, the lane's other timers wait for a while, to keep the
 //     order. If the handler of a lane's first timer requests a delay, the other timers wait until that timer is

@@ -19,10 +19,11 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 	return due, next, err
 }
 
-// mostDue is how many due timers one read returns, in addition to the timers that wait in held lanes.
+// mostDue is how many due timers one read returns. Timers that wait in held lanes do not count.
 const mostDue = 1024
 
-// mostFirst is how many timers are read in search of due ones. If not all of them are due, no second read is needed.
+// mostFirst is how many timers are read in search of due ones. If not all of these timers are due, no second read is
+// needed.
 const mostFirst = 8
 
 // fallen is like due, but skips no timers. Each kind is read often, so a kind without due timers costs only one read of
@@ -56,7 +57,7 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon but are far ahead because the clock was set back. For a minute after the
+// watch finds timers that should run soon, but are far ahead because the clock was set back. For a minute after the
 // clock was set, watch looks once a second, because a transaction may still use the old time. While watch finds such
 // timers, it looks at every read.
 type watch struct {

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// workerPool holds the workers of one kind: at most Worker.Concurrency simultaneously, one for each timer and one for
-// each lane.
+// workerPool holds the workers of one kind. At most Worker.Concurrency run at the same time: one for each timer and one
+// for each lane.
 type workerPool struct {
 	runner *Runner
 	worker Worker
@@ -25,18 +25,19 @@ type workerPool struct {
 	mu     sync.Mutex
 	refs   map[string]bool
 	lanes  map[string]bool
+	flows  *flows
 	held   map[string]store.Timer // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
 
 	blocked int          // number of due timers that wait in held lanes; a read returns that many more timers, so that other lanes get their turn
 	shares  store.Shares // the shares whose lanes takeUp has held where necessary
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers overtake it. The lane is held for
-// about ten seconds. Before that, order matters more than speed. After that, one failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before other timers of the lane overtake it. The lane is held for
+// about ten seconds. Before that, order matters more than speed. After that, a failing timer must not block the lane.
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got since takeUp was last called. If another process put off
-// the first timer of a lane, takeUp holds the lane, so that the lane's other timers do not overtake the first.
+// the first timer of a lane, takeUp holds the lane. So the lane's other timers do not overtake the first timer.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
 	gained := shares &^ p.shares
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
@@ -118,7 +119,14 @@ func (p *workerPool) full() bool {
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(due, func(t store.Timer) bool { return p.take(ctx, t) })
+	p.flows.order(due)
+	return slices.DeleteFunc(due, func(t store.Timer) bool {
+		taken := p.take(ctx, t)
+		if taken {
+			p.flows.took(t)
+		}
+		return taken
+	})
 }
 
 // take starts a timer's handler and reports whether it did. The function does not start the handler if the timer or its
@@ -226,7 +234,7 @@ func hopeless(t store.Timer, cause error) bool {
 	return errors.As(cause, &p) && t.Tries+1 >= mostPanics || errors.As(cause, &row) && t.Tries+1 >= mostTorn
 }
 
-// giveUp removes a timer that can't be handled, and logs that. The timer's subject then waits for a person, and does
+// If a timer can't be handled, giveUp removes it and logs this. The timer's subject then waits for a person, and does
 // not continue by itself.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
 	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
@@ -288,7 +296,7 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// hold makes the rest of a lane wait for a timer that was put off, or ends that wait.
+// hold makes the rest of a lane wait for a timer that was put off. It also ends this wait.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

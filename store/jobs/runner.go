@@ -26,6 +26,10 @@ type Worker struct {
 	Handle      Handler
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
+	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
+	// (fair queueing), so a flow with many timers does not delay the others. The timers of one flow keep their order. If
+	// Flow is nil, each lane has one flow.
+	Flow func(r store.Reader, t store.Timer) (string, error)
 	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. Nil means
 	// always true. When the result changes to true, call Wake.
 	Worth func() bool
@@ -33,8 +37,8 @@ type Worker struct {
 
 func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 
-// ErrKeep is returned by a handler that leaves its timer unchanged, because it was interrupted or may not run now. The
-// timer is handled when it is next read as due.
+// If a handler leaves its timer unchanged, because it was interrupted or may not run now, it returns ErrKeep. The timer
+// is handled when it is next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
 // Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
@@ -49,7 +53,7 @@ type Options struct {
 	// Update runs a named transaction and passes it the current time. If the transaction calls SetTimer, the kind's
 	// worker is woken after the commit.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
-	// Awake returns those of the given timers that may be handled now. If Awake is nil, all timers may be handled.
+	// Awake returns the given timers that may be handled now. If Awake is nil, all timers may be handled.
 	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
 	// Ready reports whether the store can be used at all. If Ready is nil, the store is always usable.
 	Ready func() bool
@@ -58,8 +62,8 @@ type Options struct {
 	// Replica determines the shares whose timers this process handles. If Replica is nil, the process is alone and
 	// handles all shares.
 	Replica store.Replica
-	// Gained is called with the shares that this process took over from another one, or got back after it may have lost
-	// them. The function makes unfinished work in these shares due now. Gained may be nil.
+	// Gained is called with the shares that this process took over from another process, or got back after a possible
+	// loss. The function makes unfinished work in these shares due now. Gained may be nil.
 	Gained func(ctx context.Context, shares store.Shares) error
 	// Hear is called with the news of other replicas. Hear may be nil.
 	Hear func(news []string)
@@ -150,7 +154,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 // attend handles one kind of timer. After an error that must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
-		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{},
+		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{}, flows: newFlows(worker.Flow),
 		free: make(chan struct{}, 1), stop: stop,
 	}
 	defer pool.wg.Wait()
@@ -172,8 +176,10 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 				return nil
 			}
 			var err error
-			due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked)
-			return err
+			if due, next, err = r.due(reader, shares, kind, &watch, mostDue+pool.blocked); err != nil {
+				return err
+			}
+			return pool.flows.read(reader, due)
 		})
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
@@ -205,8 +211,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// quiet reports whether timers become ready only by a wake-up or as time passes. This is the case if no other replica
-// sets timers for this replica, and the clock was not set recently.
+// quiet reports whether timers become ready only by a wake-up or with time. This is the case if no other replica sets
+// timers for this replica, and the clock was not set recently.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
@@ -256,12 +262,15 @@ type torn struct {
 	away time.Time // time of the last log message that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers that were read. workOff returns when sleep is over, or when there may be new timers to
-// read and a worker is free to handle them.
+// workOff handles the timers that were read. workOff returns when sleep is over. It also returns when there may be new
+// timers to read and a worker is free.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()
 	for news := false; ; news = true {
+		if news && pool.worker.Flow != nil && !pool.full() {
+			return nil // a timer that is not read yet may be the next one of its lane
+		}
 		due = pool.takeAll(ctx, due)
 		pool.blocked = pool.behind(due)
 		if news && !pool.full() {

@@ -25,6 +25,7 @@ type fixture struct {
 	store   store.Store
 	start   time.Time
 	over    func(store.Store) store.Store // wraps the store for the runner; nil: no wrapper
+	flow    func(store.Reader, store.Timer) (string, error)
 	mu      sync.Mutex
 	handled []string // "ref@seconds"
 }
@@ -57,7 +58,7 @@ func (f *fixture) run(t *testing.T, o jobs.Options, handle func(store.Timer) err
 		f.set(timers...)
 		ctx, stop := context.WithTimeout(t.Context(), lasting)
 		defer stop()
-		err = f.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
+		err = f.Run(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 4, Flow: f.flow, Handle: func(ctx context.Context, timer store.Timer) error {
 			f.note(timer.Ref)
 			if err := handle(timer); err != nil {
 				return err
@@ -136,8 +137,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay checks that a lane is held as long as the handler of its first timer asks for delays, even if
-// another process takes over. Other lanes continue.
+// TestRequestedDelay checks a lane whose first handler asks for delays. The lane is held for this time, even if another
+// process takes over. Other lanes continue.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {
@@ -188,6 +189,38 @@ func TestHeldTimersLeaveRoom(t *testing.T) {
 	}, time.Minute, append(timers, at("c", "other", 2*time.Millisecond))...)
 	if len(f.handled) != 2 || !strings.HasPrefix(f.handled[1], "c@") {
 		t.Errorf("handled %v", f.handled)
+	}
+}
+
+// TestFlows checks that the flows of a lane take turns, that each flow keeps its order, and that a timer of a new flow
+// is handled next. Lanes do not affect each other.
+func TestFlows(t *testing.T) {
+	var timers []store.Timer
+	for i := range 30 {
+		timers = append(timers, at(fmt.Sprint("a", i), "lane", time.Duration(i)*time.Millisecond))
+	}
+	for i := range 3 {
+		timers = append(timers, at(fmt.Sprint("b", i), "lane", 40*time.Millisecond+time.Duration(i)*time.Millisecond))
+	}
+	timers = append(timers, at("c0", "lane", 4500*time.Millisecond), at("d0", "other", 100*time.Millisecond), at("a", "other", 50*time.Millisecond), at("e0", "", 0))
+	f := &fixture{flow: func(_ store.Reader, timer store.Timer) (string, error) { return timer.Ref[:1], nil }}
+	f.run(t, jobs.Options{}, func(store.Timer) error { time.Sleep(time.Second); return nil }, time.Hour, timers...)
+	var order []string
+	for _, h := range f.handled {
+		ref, _, _ := strings.Cut(h, "@")
+		order = append(order, ref)
+	}
+	if len(order) != 37 || !slices.Contains(f.handled, "a@1.0") || !slices.Contains(f.handled, "d0@2.0") {
+		t.Errorf("handled %v", f.handled)
+	}
+	order = slices.DeleteFunc(order, func(ref string) bool { return ref == "a" || ref == "d0" || ref == "e0" })
+	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // a timer that was alone in its lane is no turn of its flow
+		if at := slices.Index(order, ref); at < 0 || at > most {
+			t.Errorf("the lane was handled as %v; %s comes at the place %d, want %d at most", order, ref, at, most)
+		}
+	}
+	if as := slices.DeleteFunc(order, func(ref string) bool { return ref[0] != 'a' }); as[29] != "a29" || as[15] != "a15" {
+		t.Errorf("the flow was handled as %v", as)
 	}
 }
 

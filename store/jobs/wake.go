@@ -19,8 +19,8 @@ func newWakeups(kinds []store.TimerKind) wakeups {
 	return w
 }
 
-// Notify wakes the workers of the kinds for which timers were set, here and in the replicas that have the timers'
-// shares. The other replicas pass news to their Options.Hear.
+// If timers were set, Notify wakes the workers of their kinds, here and in the replicas that have the timers' shares.
+// The other replicas pass news to their Options.Hear.
 func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string) {
 	own := r.Replica.Shares()
 	told := store.Notice{News: news}
@@ -129,8 +129,9 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// Idle reports whether all due work is done: no timer that may be handled is due or being retried, and no handler runs.
-// Scenarios and tests wait until Idle reports true. From then on, no work is done until there is input or time passes.
+// Idle reports whether all due work is done. Then no timer that may be handled is due or being retried, and no handler
+// runs. Scenarios and tests wait until Idle reports true. From then on, no work is done until there is input or time
+// passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true

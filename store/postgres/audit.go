@@ -16,7 +16,7 @@ import (
 const selectRecords = "SELECT chain, seq, sum, record FROM audit_records WHERE chain = $1 "
 
 // scanRecord reads a record and its place. If the record does not match its hash or its place, the error is a
-// *store.DamagedError. scanRecord does not check the link to the record before; verification does.
+// *store.DamagedError. scanRecord does not check the link to the previous record. The verification does this.
 func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord, err error) {
 	var sum, bytes []byte
 	if err := found.Scan(&chain, &seq, &sum, &bytes); err != nil {
@@ -107,8 +107,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return k.value.(approvers.AuditRecord), t.run.failure
 }
 
-// headOfJournal returns the place and the hash of a damaged last record from the journal, so that the chain can
-// continue. All other fields of the record stay zero.
+// headOfJournal returns the place and the hash of a damaged last record from the journal, so the chain can continue.
+// All other fields of the record stay zero.
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
@@ -128,7 +128,7 @@ func (t reader) AuditChains(after string, limit int) (chains []string, err error
 	if limit <= 0 {
 		return nil, nil
 	}
-	// The query skips through the index: one step for each chain, not for each record.
+	// The query skips through the index. It takes one step for each chain, and not for each record.
 	err = t.run.query(on("audit_records"), rows(`
 WITH RECURSIVE chains AS (
     (SELECT chain FROM audit_records WHERE chain > $1 ORDER BY chain LIMIT 1)
@@ -172,7 +172,7 @@ func payloadOf(chain string, seq uint64, body, record []byte) (p approvers.Audit
 	return p, nil
 }
 
-// AppendAudit refuses a record that would fail verification later: an append can't be corrected.
+// AppendAudit refuses a record that would later fail verification, because an appended record can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err
@@ -236,8 +236,7 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal is the dependence of a read on the journal and its heads, because a head changes the entries that it
-// covers.
+// onJournal says that a read depends on the journal and its heads. A head changes the entries that it covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {
@@ -270,7 +269,7 @@ func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
 	return out, err
 }
 
-// PutHead stores a head, and gives each entry that the head covers its leaf number.
+// PutHead stores a head, and gives a leaf number to each entry that the head covers.
 func (t *tx) PutHead(h store.Head) error {
 	last, err := t.LastHead()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

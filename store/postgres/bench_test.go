@@ -23,9 +23,9 @@ import (
 
 // docs/figures.md explains these figures and says how to repeat them.
 
-// BenchmarkDecisionAlone compares decisions with the same rows written by hand: each decision is one transaction, sent
-// as one batch with pgx. Rounds of both sides alternate. The decided requests are chosen at random among the waiting
-// requests. The goal is half of the rate of the hand-written code.
+// BenchmarkDecisionAlone compares decisions with a hand-written program that writes the same rows. Each decision is one
+// transaction, which pgx sends as one batch. Rounds of both sides alternate. The decided requests are chosen at random
+// among the waiting requests. The goal is half of the rate of the hand-written code.
 func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 100) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 640) }
@@ -201,7 +201,7 @@ func (*recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQu
 
 func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// crowd calls a function for each of n numbers, with a number of concurrent workers.
+// crowd calls a function for each of n numbers, with several concurrent workers.
 func crowd(t testing.TB, workers, n int, do func(i int) error) {
 	t.Helper()
 	var next atomic.Int64
@@ -231,7 +231,7 @@ func processorTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serverTime is the time that the server's processes of a database have used on all processors. If the system does not
+// serverTime is the processor time of the server's processes for a database, on all processors. If the system does not
 // report the time, serverTime returns 0.
 func serverTime(t testing.TB, server *pgserver.Server, database string) (all time.Duration) {
 	t.Helper()

@@ -31,8 +31,8 @@ func bouncedBot(b *pgserver.Bouncer, name string) string {
 }
 
 // In session mode, all functions of the store work: making the tables, transactions with the right settings, the lock,
-// notices, and taking over from a replica that has died. Parameters of the address have an effect even if PgBouncer
-// would ignore them.
+// notices, and taking over from a dead replica. Parameters of the address have an effect even if PgBouncer would ignore
+// them.
 func TestBouncerSession(t *testing.T) {
 	t.Parallel()
 	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {
@@ -120,8 +120,8 @@ func notified(t *testing.T, from, to *postgres.Replica) {
 	}
 }
 
-// The store can't be opened in the other modes, and nothing is written. The test tries poolers that use several
-// processes in turn, poolers with a single process, and poolers that another client uses at the same time.
+// In the other modes, the store can't be opened, and nothing is written. The test tries poolers with several processes
+// in turn, poolers with a single process, and poolers with a second client.
 func TestBouncerModes(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{

@@ -99,7 +99,7 @@ func joinCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 	return f.on(s, nil)
 }
 
-// on returns the fixture with a workflow on another store, which is open on the same database.
+// on returns the fixture with a workflow on another store. The other store is open on the same database.
 func (f *callFixture) on(s *postgres.Store, replica store.Replica) *callFixture {
 	other := *f
 	other.store, other.replica = s, replica
@@ -170,7 +170,7 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 	return f.request(turn)
 }
 
-// Ids of inbox rows that the scheduler handles begin with these texts.
+// The scheduler handles inbox rows whose ids begin with these texts.
 const (
 	messageRow = "message " // and its timestamp
 	clickRow   = "click "   // and the id of the request that it approves
@@ -235,7 +235,7 @@ func (f *callFixture) work() (stop func()) {
 	return stop
 }
 
-// think does the model's part of a turn. The function makes first the call and, after the result of the call, the
+// think does the model's part of a turn. First, the function makes the call. After the result of the call, it makes the
 // answer.
 func (f *callFixture) think(ctx context.Context, turn string) error {
 	var asked bool

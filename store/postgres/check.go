@@ -151,7 +151,7 @@ func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string,
 	}
 }
 
-// files verifies that each file has its own bytes. The files are read one by one, because they may be large.
+// files verifies that each file has its own bytes. The files may be large, so they are read one by one.
 func (c *checker) files() error {
 	type one struct {
 		execution string
@@ -222,7 +222,7 @@ func (c *checker) people() error {
 }
 
 // audit verifies every chain with its payloads, and that the records, the journal and the heads agree. The function
-// does not verify the signatures of the heads, which needs the key.
+// does not verify the heads' signatures, because this needs the key.
 func (c *checker) audit() error {
 	type place struct {
 		chain string

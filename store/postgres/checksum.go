@@ -16,9 +16,9 @@ import (
 )
 
 // Each row with a record has a checksum over its table, its key and its record. A row that does not match its checksum
-// is never read as valid: a reader of this row gets a *store.DamagedError that names the row. All other rows stay
-// readable. The checksum detects mistakes and faults. The checksum does not stop an attacker, who can compute a
-// checksum. Against attackers, the records that permit a run are compared with the history.
+// is never read as valid. A reader of this row gets a *store.DamagedError that names the row. All other rows stay
+// readable. The checksum detects mistakes and faults. The checksum does not stop an attacker, because an attacker can
+// compute it. Against attackers, the bot compares the records that permit a run with the history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -75,8 +75,8 @@ var (
 // Damage lists known, unresolved damage.
 func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
 
-// OnDamage registers a function that is called with all damage: the damage that is already known, and the damage that
-// is found later. fn must not use the store.
+// OnDamage registers a function. The function is called with known damage, and with damage that is found later. fn must
+// not use the store.
 func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }
 
 // sources are the tables of records with ids, by their names.
@@ -109,7 +109,7 @@ func (t *table[T]) inspect(r *run, after string) (last string, err error) {
 	return last, err
 }
 
-// belongs maps a table to the column with the owner of its records.
+// belongs maps a table to the column that names the owner of its records.
 var belongs = map[string]string{
 	"conversations": "place", "turns": "conversation", "calls": "turn", "requests": "conversation", "executions": "conversation", "elicitations": "execution",
 	"outbox_messages": "ref",
@@ -150,14 +150,14 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// The pace of an inspection. An inspection pauses between pages, so that other transactions can use the server alone.
+// The pace of an inspection. An inspection pauses between pages, so other transactions can use the server alone.
 const (
 	inspectPage  = 200
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record, including those of the history, in small transactions. Inspect records the damage that it
-// finds.
+// Inspect reads every record in small transactions, including the records of the history. Inspect records the damage
+// that it finds.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
 		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })

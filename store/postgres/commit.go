@@ -14,16 +14,17 @@ import (
 
 // If the answer to a commit was lost, the store looks up whether the commit happened. Each connection has a row in the
 // table connections. Each transaction that writes ends with a call of number_commit, which counts the commits in that
-// row. After a loss, settle marks the row as fenced, over another connection, and reads the number of the last commit:
+// row. After a lost connection, settle marks the row as fenced, over another connection, and reads the number of the
+// last commit:
 //
-//   - If the number is that of the lost commit, the transaction was committed.
+//   - If the number is the lost commit's number, the transaction was committed.
 //   - If the number is lower, the transaction was not committed. The transaction will never be committed, even if its
 //     statements are still on their way, because number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is still open, and settle ends its server process.
 //
 // PostgreSQL's own pg_xact_status can't replace this table, for two reasons. pg_xact_status needs the transaction's id
 // before the COMMIT is sent, and reading this id takes one more round trip. After a crash, the server may assign the
-// same id again, and pg_xact_status would then answer for another transaction.
+// same id again. Then pg_xact_status would answer for another transaction.
 
 // connection identifies a connection among all connections that were ever made.
 type connection struct {
@@ -40,7 +41,7 @@ func connectionOf(conn *pgx.Conn) *connection {
 }
 
 // register gives a new connection of the pool its row, and removes rows of connections that ended long ago. The
-// function also makes COMMIT wait until the commit is durable, because the server's default may differ.
+// function also makes COMMIT wait until the commit is durable, because the server's default may be different.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own

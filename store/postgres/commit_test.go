@@ -26,7 +26,7 @@ func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 }
 
 // If the answer of a commit is lost, the commit still happens exactly once, and Update returns nil. The result is the
-// same at every place where the connection can be cut.
+// same wherever the connection is cut.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  pgserver.Cutting
@@ -73,7 +73,7 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// If a commit reaches the server after the client has given up the commit, the server refuses it.
+// If the client gives up a commit, and the commit reaches the server later, the server refuses it.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -126,7 +126,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 }
 
-// If two transactions each read rows that the other transaction writes, one of the two runs again.
+// If each of two transactions reads rows that the other one writes, one transaction runs again.
 func TestSerialization(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))
@@ -140,8 +140,8 @@ func TestSerialization(t *testing.T) {
 		}
 		return sum, nil
 	}
-	// Each transaction adds to its own counter if the sum of both counters is zero. If one transaction runs after the
-	// other, only the first transaction adds.
+	// Each transaction adds to its own counter if the sum of both counters is zero. If the transactions run one after
+	// the other, only the first one adds.
 	met := make(chan struct{})
 	var arrived, runs, added atomic.Int64
 	results := make(chan error, 2)
@@ -186,7 +186,7 @@ func TestSerialization(t *testing.T) {
 }
 
 // A decision that began before a change of the policy does not count after the change. If the change has read rows that
-// the decision writes, the decision runs again, and meets the new policy.
+// the decision writes, the decision runs again under the new policy.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -45,15 +45,15 @@ var parts = []partTables{
 	{store.PartJournal, []string{"audit_journal"}, eachJournal, putJournal},
 }
 
-// contents reads every row in one transaction. Unlike other reads, contents streams the rows, so they need not fit in
-// memory.
+// contents reads every row in one transaction. Unlike other reads, contents streams the rows, so they need not all fit
+// in memory.
 type contents struct {
 	reader
 	ctx  context.Context
 	lost func(x store.Damage, owner string) // called with damaged rows, which are left out; nil: they are errors
 }
 
-// readable returns nil for a damaged row that is left out, and otherwise the row's error.
+// For a damaged row that is left out, readable returns nil. Otherwise it returns the row's error.
 func (c *contents) readable(err error, x store.Damage, owner string) error {
 	var damaged *store.DamagedError
 	if c.lost == nil || !errors.As(err, &damaged) {
@@ -64,7 +64,7 @@ func (c *contents) readable(err error, x store.Damage, owner string) error {
 	return nil
 }
 
-// patiently removes the time limits for the statements of a transaction, and lets them read whole tables.
+// patiently removes the time limits for a transaction's statements, and lets them read whole tables.
 const patiently = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), set_config('enable_seqscan', 'on', true)"
 
 func (c *contents) begin() error {
@@ -78,7 +78,7 @@ func (c *contents) begin() error {
 }
 
 // knowsAll returns store.ErrNewer if the tables have a newer version. A newer version is an error even if the program
-// can work with these tables, because it would not check or copy their new parts.
+// can use these tables, because the program would not check or copy the new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// EachReadable is EachRow for a damaged store. EachReadable leaves out damaged rows. For each damaged row it calls
-// lost, with the row and the id of the record that the row belongs to.
+// EachReadable is EachRow for a damaged store. EachReadable leaves out damaged rows. For each damaged row, it calls
+// lost with the row and the id of the record to which the row belongs.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
@@ -462,8 +462,8 @@ type batch struct {
 const fillRoom = 1 << 20
 
 // copying is the prefix of the column place in the table origin while the database is an incomplete copy. The mark
-// follows the prefix. A program that does not know the prefix takes the database for a restored one, and does not start
-// to work.
+// follows the prefix. A program that does not know the prefix treats the database as restored, and does not start to
+// work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {
@@ -532,8 +532,8 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return f.store.EachRow(ctx, fn)
 }
 
-// analyze lets the server count what was written. Without these counts, the server believes that large tables are
-// small, and reads a whole table for each page of rows. If the role does not own the tables, analyze does nothing.
+// analyze lets the server count the written rows. Without these counts, the server assumes that large tables are small,
+// and reads a whole table for each page of rows. If the role does not own the tables, analyze does nothing.
 func analyze(r *run) error {
 	return r.query(nil, func(b *pgx.Batch) { b.Queue("ANALYZE " + strings.Join(partTableNames(), ", ")) })
 }
@@ -546,8 +546,8 @@ func partTableNames() (tables []string) {
 	return tables
 }
 
-// within runs fn in a transaction. The transaction sees its own writes, and the caller makes sure that nobody else uses
-// the database.
+// within runs fn in a transaction. The transaction sees its own writes. The caller ensures that nobody else uses the
+// database.
 func (f *filling) within(fn func(r *run) error) error {
 	conn, err := f.store.acquire(f.ctx)
 	if err != nil {
@@ -575,7 +575,7 @@ func (f *filling) within(fn func(r *run) error) error {
 	return nil
 }
 
-// lossOf returns the error of a statement. If the connection was lost, the error says so.
+// lossOf returns the error of a statement. If the connection was lost, the error reports this.
 func lossOf(r *run, err error) error {
 	if r.conn.Conn().IsClosed() {
 		return lostError{err}
@@ -583,7 +583,7 @@ func lossOf(r *run, err error) error {
 	return err
 }
 
-// ErrNotEmpty says that a database has rows, so that it can't be filled.
+// ErrNotEmpty says that a database has rows, so a copy can't be written into it.
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
 // Fill fills an empty database, and calls fill to write its rows. Until the copy is complete and checked, Open refuses
@@ -641,7 +641,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	return store.Mark{}, err
 }
 
-// interrupted reads the progress of an interrupted copy. is is false if there is no such copy.
+// interrupted reads the progress of an interrupted copy. If there is no such copy, is is false.
 func interrupted(r *run) (mark store.Mark, is bool, err error) {
 	place := ""
 	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {

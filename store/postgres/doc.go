@@ -2,17 +2,16 @@
 // package store over jackc/pgx, and has these properties:
 //   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
 //     Several rules read rows that they do not write: a budget sums counters, a claim reads the pause, and a call looks
-//     for a grant. With repeatable read, two such closures could each be right alone and wrong together. Each rule
+//     for a grant. With repeatable read, each of two such closures could be right alone, but wrong together. Each rule
 //     would then need a lock, and a programmer could forget the lock. The price of serializable transactions is that a
 //     closure may run again (40001, 40P01), sometimes only because rows are neighbours in an index. From the fourth run
 //     on, a closure runs alone in its process.
 //   - A View is one repeatable-read snapshot, read only. A View takes no locks.
 //   - A transaction sends nothing before its first read. Writes are gathered, and sent together with the COMMIT in one
-//     round trip. All transactions send their writes in the same order, so that they don't deadlock. If a read depends
-//     on gathered writes, the transaction makes these writes in a savepoint, and rolls back to the savepoint in the
-//     same round trip. Only statements that change many rows, such as the statements of an erasure, are sent
-//     immediately, after the gathered writes. From then on, the transaction waits for a lock for 0.1 s at most, and
-//     then runs again.
+//     round trip. All transactions send their writes in the same order, so they do not deadlock. If a read depends on
+//     gathered writes, the transaction makes these writes in a savepoint, and rolls back to the savepoint in the same
+//     round trip. Only statements that change many rows, such as the statements of an erasure, are sent immediately,
+//     after the gathered writes. From then on, the transaction waits for a lock for 0.1 s at most, and then runs again.
 //   - A record that was read or written is not read again. Records that a transaction is likely to read next are read
 //     together with the request or the execution (together.go).
 //   - Tables and indexes have room for later versions and later rows (migrations/00009_room.sql), because otherwise
@@ -39,9 +38,9 @@
 // The tables are in one schema: countersign, or the search_path of the address. The files migrations/*.sql make the
 // tables, and say what each table is for. docs/postgres.md describes the tables for administrators. Migrations are
 // numbered, and only go forward. Migrations run under an advisory lock, with pressly/goose. That library brings three
-// small modules, while tern would bring a dozen with its templates. Each migration names the oldest program that works
-// on the tables after the migration (needs_program), so that replicas of two versions can work side by side.
-// CONTRIBUTING.md says how to write a migration.
+// small modules, while tern would bring a dozen with its templates. Each migration names the oldest program that can
+// use the tables after it (needs_program). So replicas of two versions can work side by side. CONTRIBUTING.md says how
+// to write a migration.
 //
 // A guarded record has its id, its version, the record as JSON (store/record), and columns for lookups, order and due
 // times. The columns follow from the record, and Check compares them. born is the order of creation. The column of the
@@ -51,6 +50,6 @@
 // Texts sort by their bytes. PostgreSQL's text has no byte 00. In a column, a byte 00 is written as 01 01, and a byte
 // 01 is written as 01 02.
 //
-// The journal's entries get their leaf when a head covers them. Before that, the column position gives the order of the
-// entries. position comes from a sequence, so that transactions of different chains don't wait for each other.
+// A journal entry gets its leaf when a head covers the entry. Before that, the column position gives the order of the
+// entries. position comes from a sequence, so transactions of different chains do not wait for each other.
 package postgres

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// belonging finds the ids of all records that belong to a conversation and that outbox messages and timers may name.
+// belonging finds the ids of all records of a conversation that outbox messages and timers may name.
 const belonging = `
 SELECT id FROM turns WHERE conversation = $1
 UNION ALL SELECT c.id FROM calls c JOIN turns t ON t.id = c.turn WHERE t.conversation = $1
@@ -16,7 +16,7 @@ UNION ALL SELECT id FROM executions WHERE conversation = $1
 UNION ALL SELECT e.id FROM elicitations e JOIN executions x ON x.id = e.execution WHERE x.conversation = $1`
 
 // EraseConversation deletes each record after the records that belong to it. The conversation's own row is deleted
-// last, so that an interrupted erasure can be repeated.
+// last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {
@@ -36,8 +36,8 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	}
 	refs = append(refs, text(id))
 	left := limit
-	// The server evaluates each ARRAY once, and finds its rows by an index. With a join instead, it reads both tables for
-	// each row of the other if it has statistics from a time when they were empty.
+	// The server evaluates each ARRAY once, and finds the rows by an index. With a join and outdated statistics from
+	// empty tables, the server would read both tables for each row.
 	for _, part := range []struct {
 		sql string // deletes at most $2, and returns the ids
 		of  any

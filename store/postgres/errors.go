@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// Codes of PostgreSQL's errors (Appendix A of its documentation), and of our own errors.
+// Codes of PostgreSQL's errors (Appendix A of its documentation), and codes of our own errors.
 const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"

@@ -29,7 +29,8 @@ func (s *Store) Exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// AwaitIdle waits until every connection of the pool is free: View does not wait for the end of its snapshot.
+// AwaitIdle waits until every connection of the pool is free. This is needed because View does not wait for the end of
+// its snapshot.
 func (s *Store) AwaitIdle(ctx context.Context) error {
 	for s.pool.Stat().AcquiredConns() > 0 {
 		select {
@@ -69,7 +70,7 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 	return value, err
 }
 
-// OpenAs opens a database in the way of a program with other migrations.
+// OpenAs opens a database as a program with other migrations does.
 func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -101,7 +102,7 @@ func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*S
 	return s, err
 }
 
-// OpenNeeding opens a database in the way of a program that needs a newer server.
+// OpenNeeding opens a database as a program that needs a newer server does.
 func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {

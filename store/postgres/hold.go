@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// hold keeps a connection with an advisory lock on a database. Replicas share the lock. A process that needs the
-// database at rest has the lock alone.
+// hold keeps a connection with an advisory lock on a database. Replicas share the lock. If a process needs the database
+// alone, it holds the lock exclusively.
 type hold struct {
 	store  *Store
 	shared bool
@@ -31,10 +31,10 @@ const (
 	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
 )
 
-// Hold reserves the database until Close. If shared is not set, no other process can hold the database: Hold then
-// returns store.ErrLocked there, with a sentence that names the holder. Processes that set shared can hold the database
-// together. If the connection is lost, the lock is taken again as soon as the database answers. If another process was
-// faster and keeps the lock, the store stops.
+// Hold reserves the database until Close. If shared is not set, no other process can hold the database. In the other
+// process, Hold then returns store.ErrLocked, with a sentence that names the holder. Processes that set shared can hold
+// the database together. If the connection is lost, the lock is taken again immediately when the database answers. If
+// another process was faster and keeps the lock, the store stops.
 func (s *Store) Hold(ctx context.Context, shared bool) error {
 	conn, err := s.lock(ctx, shared)
 	if err != nil {

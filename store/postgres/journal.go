@@ -157,8 +157,8 @@ ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 }
 
 // payloads reads the payloads after a place, up to the place of the last record. If last is nil, the function reads all
-// payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would then
-// not use the index.
+// payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would not
+// use the index.
 func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
 	until, upTo := "", []any(nil)
 	if last != nil {

@@ -38,8 +38,8 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads the records of an id that the rest of a SELECT finds. The function also returns the damage of the records
-// that it can't read.
+// list reads the records of an id that the rest of a SELECT finds. The function also returns the damage of unreadable
+// records.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
@@ -147,7 +147,7 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	return t.run.exec("DELETE FROM renderings WHERE message = $1 AND post < $2", text(message), number(below))
 }
 
-// exists reports whether a row that is written only once is there already. Like table.write, exists assumes that an
+// exists reports whether a row already exists that is written only once. Like table.write, exists assumes that an
 // unknown row is absent. If this was wrong, the closure runs again and asks the server.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {

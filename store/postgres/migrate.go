@@ -43,7 +43,7 @@ type step struct {
 
 var needsProgram = regexp.MustCompile(`(?m)^SELECT needs_program\((\d+)\);$`)
 
-// steps returns the program's migrations that come after a version of the tables, in order.
+// steps returns the program's migrations after a version of the tables, in order.
 func (c *config) steps(after int64) (list []step, err error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *config) steps(after int64) (list []step, err error) {
 	return list, nil
 }
 
-// newest returns the version of the tables that this program was written for.
+// newest returns the version of the tables for which this program was written.
 func (c *config) newest() (int64, error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil || len(names) == 0 {
@@ -79,7 +79,7 @@ func (c *config) newest() (int64, error) {
 	return goose.NumericComponent(names[len(names)-1])
 }
 
-// Newest returns the version of the tables that this program was written for.
+// Newest returns the version of the tables for which this program was written.
 func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
 
 // Migrate brings the tables up to date. If dry is set, Migrate changes nothing. Migrate returns the names of the
@@ -100,8 +100,8 @@ func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 	return c.migrate(ctx, dry)
 }
 
-// migrateWait is how long a change of a table waits for the transactions that use it. The replicas wait behind the
-// change, so the change gives up before the replicas' leases end.
+// migrateWait is how long a change of a table waits for other transactions that use the table. The replicas wait behind
+// the change. So the change gives up before the replicas' leases end.
 const migrateWait = 2 * time.Second
 
 func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
@@ -121,7 +121,7 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	to.AfterConnect = setting(session, to.ConnectTimeout)
 	db := stdlib.OpenDB(*to)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// Only one process at a time makes the schema; goose's own lock comes later.
+	// Only one process at a time creates the schema. goose's own lock comes later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
 	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
 		return nil, c.notOwner(err)
@@ -163,8 +163,8 @@ func olderReplicas(names string) error {
 	return fmt.Errorf(`%w: %s. They can't work on the tables of this version. Stop them, and try again (docs/postgres.md, "Upgrades")`, ErrOldReplicas, names)
 }
 
-// pending lists the migrations that are to be applied. The error is ErrOldReplicas if some of the current replicas
-// could not work on the migrated tables.
+// pending lists the migrations that are to be applied. If a current replica could not work on the migrated tables, the
+// error is ErrOldReplicas.
 func (c *config) pending(ctx context.Context) ([]step, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *config) pending(ctx context.Context) ([]step, error) {
 	if !there {
 		return list, nil
 	}
-	// This is the same check as in needs_program, but for tables of version 6, which have no column schema_version.
+	// needs_program makes the same check. This check is for tables of version 6, which have no column schema_version.
 	const older = `SELECT coalesce(string_agg(concat_ws(' ', name, nullif(version, '')), ', ' ORDER BY name), '')
 FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < $1 AND alive_until > clock_timestamp()`
 	var names string
@@ -203,7 +203,7 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// notOwner returns an error that explains that the role may not change the tables.
+// notOwner returns an error: the role may not change the tables.
 func (c *config) notOwner(err error) error {
 	if code(err) != codePrivilege {
 		return c.sentence(err)

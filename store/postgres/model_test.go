@@ -58,8 +58,8 @@ func spin(t *testing.T, defines ...string) string {
 	return report
 }
 
-// The protocol of claims, leases and fences is correct in every order of its steps. The deliberately broken variants of
-// the protocol are not.
+// The protocol of claims, leases and fences is correct in every order of its steps. The test also breaks the protocol
+// on purpose, and the model checker must find each fault.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

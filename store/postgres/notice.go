@@ -16,8 +16,8 @@ import (
 )
 
 // With NOTIFY, replicas tell each other about their commits. A notice is sent after its transaction. A transaction with
-// NOTIFY would hold a lock until its commit is on disk, and all other transactions with NOTIFY on this server would
-// wait for that lock. So a notice may be lost, and its receivers must also look in the database.
+// NOTIFY would hold a lock until its commit is on disk. All other transactions with NOTIFY on this server would wait
+// for this lock. So a notice may be lost, and its receivers must also read the database.
 
 // notices holds the notices to and from the other replicas.
 type notices struct {
@@ -76,8 +76,8 @@ func (n *notices) signal() {
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
 
-// Hears returns the time since which this replica has received the notices of the other replicas. If this replica does
-// not receive notices now, the time is zero.
+// Hears returns the time since which this replica has received the other replicas' notices. If this replica does not
+// receive notices now, the time is zero.
 func (r *Replica) Hears() time.Time {
 	r.notices.mu.Lock()
 	defer r.notices.mu.Unlock()
@@ -96,8 +96,8 @@ func (c *config) channel() string {
 	return fmt.Sprintf("countersign_%x", sha256.Sum256([]byte(c.schema)))[:40]
 }
 
-// notify sends the notices that Tell has collected, until ctx ends. Notices that come while a notice is being sent are
-// sent together, as the next notice.
+// notify sends the notices that Tell has collected, until ctx ends. Notices that come during a sending are sent
+// together, as the next notice.
 func (r *Replica) notify(ctx context.Context) {
 	for {
 		select {
@@ -201,8 +201,7 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 	}
 }
 
-// silence is the time after which a connection without data is tested. answerWithin is the longest duration of this
-// test.
+// After silence without data, a connection is tested. answerWithin is the longest duration of this test.
 const (
 	silence      = 3 * time.Second
 	answerWithin = 2 * time.Second

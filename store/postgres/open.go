@@ -51,8 +51,8 @@ type config struct {
 	oldest     int   // major version of the server that can be used
 }
 
-// answering remembers which of the URL's addresses answered last. New connections try this address first. Otherwise,
-// after a failover, each new connection would wait for a machine that is gone.
+// answering remembers which of the URL's addresses answered last. New connections try this address first. Otherwise
+// each new connection after a failover would wait for a dead machine.
 type answering struct {
 	mu    sync.Mutex
 	hosts map[string]string // by IP
@@ -144,7 +144,7 @@ func parse(url string) (*config, error) {
 		defer cancel()
 		return register(ctx, conn)
 	}
-	// An idle connection is not tested before it is used, because the test would take a round trip: see run.query.
+	// An idle connection is not tested before its use, because the test would take a round trip: see run.query.
 	pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	return c, nil
 }
@@ -184,10 +184,10 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // ErrURL says that the address can't be used.
 var ErrURL = errors.New("store: the database's address can't be used")
 
-// ErrOlder says that the tables have an older version, and that the options do not allow changing the tables.
+// ErrOlder says that the tables have an older version, and that the options do not allow a change of the tables.
 var ErrOlder = errors.New("store: the database's tables are of an older version")
 
-// ErrEmpty says that there are no tables, and that the options do not allow making tables.
+// ErrEmpty says that there are no tables, and that the options do not allow their creation.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
 // ID returns an identifier of a database. The identifier is the same for every user.
@@ -215,7 +215,7 @@ func name(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("the database %s at %s", c.Database, strings.Join(at, " or "))
 }
 
-// Open opens a database. The errors of Open say what to do.
+// Open opens a database. The errors of Open tell the operator what to do.
 func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare looks at the server and the tables, and makes or changes the tables as the options say. The function returns
+// prepare checks the server and the tables. It creates or changes the tables as the options say. The function returns
 // the rights of the role.
 func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err := c.look(ctx)
@@ -300,7 +300,7 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 // migrationPoll is how often a process looks whether another process has made the tables.
 const migrationPoll = 100 * time.Millisecond
 
-// usable returns an error if the tables can't be used and the options do not allow changing the tables.
+// usable returns an error if the tables can't be used and the options do not allow a change of the tables.
 func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
 	case found.foreign:
@@ -334,8 +334,8 @@ type looked struct {
 	migrating bool // a process was changing the tables, so the version may be between two
 }
 
-// worksWith reports whether a program that was written for a version of the tables works on the tables found, as they
-// are or after their update.
+// worksWith reports whether a program for a version of the tables can use the found tables, before or after their
+// update.
 func (l looked) worksWith(program int64) bool {
 	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
@@ -393,13 +393,13 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	return found, err
 }
 
-// poolTries is how often sameSession looks. One look is not enough, because other clients of a pooler may use the
+// poolTries is how often sameSession looks. One check is not enough, because another client of the pooler may use the
 // process in between.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process. The connection then does not keep its
-// session either. This happens behind a PgBouncer whose pool_mode is not session, because there an idle process serves
-// any connection.
+// sameSession returns an error if a connection does not keep its server process. So the connection also does not keep
+// its session. This happens behind a PgBouncer whose pool_mode is not session, because there any idle process serves a
+// connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)
@@ -417,8 +417,8 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	}
 	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
 	for range poolTries {
-		// The transaction takes an idle process. If the transaction gets another process than this connection's, the
-		// process of this connection may be in use by another client.
+		// The transaction takes an idle process. If the transaction gets another process than this connection, another
+		// client may use this connection's process.
 		theirs, seen, err := own.fromOutside(ctx, other)
 		switch {
 		case code(err) == codeProtocol: // PgBouncer refuses BEGIN so with pool_mode = statement
@@ -459,8 +459,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. fromOutside returns the server process of the other
-// connection, and the time at which the last statement of p began.
+// fromOutside begins a transaction over another connection. fromOutside returns two facts: the server process of the
+// other connection, and the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
 	if err != nil {
@@ -469,7 +469,7 @@ func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used st
 	return string(row[0]), string(row[1]), nil
 }
 
-// onlyRow runs statements without preparing them, and returns the row of the last statement.
+// onlyRow runs statements without preparing them. It returns the row of the last statement.
 func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) {
 	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -490,7 +490,7 @@ func (c *config) pooled() error {
 // ErrServer says that the server or the database can't be used.
 var ErrServer = errors.New("store: this database server can't be used")
 
-// sentence turns an error of a connection attempt into an error that says what to do.
+// sentence turns an error of a connection attempt into an error that tells the operator what to do.
 func (c *config) sentence(err error) error {
 	at := c.name()
 	err = plain{err}

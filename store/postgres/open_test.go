@@ -25,7 +25,7 @@ import (
 	"countersign/store/record"
 )
 
-// tryOpen tries to open a database that can't be opened. The error must have all given words, and must not have the
+// tryOpen tries to open a database that can't be opened. The error must have all given words, and must not contain the
 // password.
 func tryOpen(t *testing.T, address string, want error, words ...string) {
 	t.Helper()
@@ -84,7 +84,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// If the user has too few rights, opening the store fails with an error that says so.
+// If the user has too few rights, opening the store fails with an error that names this cause.
 func TestOpenWithoutRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -135,7 +135,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// Processes that start at the same time wait for each other's migrations.
+		// If processes start at the same time, they wait for the migrations of the others.
 		results := make(chan error)
 		for range 3 {
 			go func() {
@@ -166,7 +166,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// At its end, each migration says which program works on the tables after the migration.
+// At its end, each migration says which program can use the tables after it.
 func TestStepsSayTheOldestProgram(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
@@ -229,7 +229,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// A commit is durable when the server has answered it, even if the default of the server is to answer earlier.
+// A commit is durable when the server has answered it, even if the server's default is to answer earlier.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -502,7 +502,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 	}
 }
 
-// The store notices that a database was copied, for example by a dump, once the database has rows.
+// When the database has rows, the store notices that the database was copied, for example by a dump.
 func TestRelocated(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -525,7 +525,7 @@ func TestRelocated(t *testing.T) {
 }
 
 // If a role has too few rights, the error has the statements that grant the missing rights. If a role has more rights
-// than needed, the text says how to take these rights away.
+// than needed, the text says how to revoke these rights.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -582,7 +582,8 @@ func TestRights(t *testing.T) {
 			t.Errorf("after %s: %s, %v", want, r.Excess(), r.Missing())
 		}
 	}
-	// The right INSERT for all columns includes the allowed columns. So taking away this right leaves too few rights.
+	// The right INSERT for all columns includes the allowed columns. So the revocation of this right leaves too few
+	// rights.
 	if err := execIn(name, "GRANT INSERT ON countersign.audit_journal TO "+role); err != nil {
 		t.Fatal(err)
 	}
@@ -613,8 +614,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Earlier versions documented other rights for the role. A role with those rights keeps working after the upgrade, but
-// can't change the history any more.
+// Earlier versions documented other rights for the role. A role with these rights still works after the upgrade, but
+// can no longer change the history.
 func TestUpgradeOfRole(t *testing.T) {
 	t.Parallel()
 	name := database(t, "template0")
@@ -696,7 +697,7 @@ func TestDocumentedStatements(t *testing.T) {
 	}
 }
 
-// The views of the database show which requests wait for whom.
+// The database's views show the waiting requests and their approvers.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -730,8 +731,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// The hold on the database survives the loss of its connection. If another process then has the lock and keeps it, the
-// store stops.
+// The hold on the database survives the loss of its connection. If another process then takes the lock and keeps it,
+// the store stops.
 func TestHoldLost(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -19,8 +19,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaEnv is an environment variable. The variable makes TestReplicaProcess a replica on the database whose URL is
-// in the variable.
+// replicaEnv is an environment variable. If this variable is set, TestReplicaProcess runs as a replica on the database
+// with the variable's URL.
 const replicaEnv = "COUNTERSIGN_TEST_REPLICA"
 
 // TestReplicaProcess is a replica in a process of its own. TestTakeover kills this process.
@@ -61,8 +61,8 @@ func (f *callFixture) has(is func(store.Shares) bool) {
 	}
 }
 
-// TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request whose work
-// belongs to the killed replica. The time until the other replica runs the call is at most ten seconds.
+// TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request. Its work
+// belongs to the killed replica. The other replica must run the call within at most ten seconds.
 //
 // COUNTERSIGN_TAKEOVERS sets the number of kills. The default is 1.
 func TestTakeover(t *testing.T) {
@@ -162,10 +162,11 @@ func percentiles(took []time.Duration) (p50, p99 float64) {
 	return at(0.5), at(0.99)
 }
 
-// BenchmarkReplicas compares three replicas with one. How long does it take from a click at one replica until another
-// one runs the call? First each click comes when everything is done that the one before caused, in turn with one replica
-// and with three ("calm"); then it comes when the call of the one before has run. Then many approve at the same moment:
-// how many calls are run in a second, and how long do the connections wait for what?
+// BenchmarkReplicas compares three replicas with one. The benchmark measures the time from a click at one replica until
+// another replica runs the call. In the first part ("calm"), each click comes when all work of the previous click is
+// done. The clicks go alternately to one replica and to three. In the second part, each click comes when the previous
+// call has run. In the third part, many people approve at the same moment. It measures how many calls run in a second,
+// and for what the connections wait.
 func BenchmarkReplicas(b *testing.B) {
 	const round, workers = 64, 64
 	server := diskServer(b)
@@ -289,15 +290,15 @@ func (s *side) reached(step clickStep, id string) {
 	s.moments[id][step] = time.Now()
 }
 
-// between returns the time between two steps of a click on a request; 0 if the second came first.
+// between returns the time between two steps of a click on a request. If the second step came first, it returns 0.
 func (s *side) between(id string, from, to clickStep) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.moments[id][to].Sub(s.moments[id][from]))
 }
 
-// click approves a request at the first replica, and waits until the call runs. If that replica had a part in it although
-// there are others, it returns nil.
+// click approves a request at the first replica, and waits until the call runs. If this replica took part although
+// there are other replicas, it returns nil.
 func (s *side) click(r approvers.Request) []time.Duration {
 	f := s.replicas[0]
 	f.Helper()
@@ -341,7 +342,7 @@ func (c *clickTimes) report(b *testing.B, name string) {
 	b.ReportMetric(p99, name+"p99-ms")
 }
 
-// waits counts what connections in a transaction are seen to do.
+// waits counts what the connections do during a transaction.
 type waits struct {
 	seen map[string]int
 	all  int

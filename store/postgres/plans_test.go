@@ -21,18 +21,18 @@ import (
 // smallTables lists the tables that have few rows even in a large store. All other tables grow.
 var smallTables = []string{"replicas", "claims", "connections", "policies", "origin", "migrations"}
 
-// mostRead is how many unneeded rows of growing tables one statement may read.
+// mostRead is the maximum number of unneeded rows of growing tables that one statement may read.
 const mostRead = 100
 
-// largePart is a limit of rows that is a large part of the 2,000 waiting requests. For such a limit, reading and
-// sorting all of them is also a good plan. PostgreSQL may choose either plan, depending on its statistics.
+// largePart is a limit of rows that covers a large part of the 2,000 waiting requests. For such a limit, a good plan
+// may also read and sort all requests. PostgreSQL may choose either plan, depending on its statistics.
 const largePart = 200
 
-// In TestPlans, two replicas make calls, from the message to the answer, on a store with thousands of requests. Then
-// one replica is stopped, and the other takes over its work. At the end, every waiting request is checked against
+// In TestPlans, two replicas make calls, from the message to the answer. The store has thousands of requests. Then one
+// replica is stopped, and the other replica takes over its work. At the end, every waiting request is checked against
 // another policy. The server explains every statement as it was executed, including statements within functions. No
-// statement may read a growing table without an index, or read many rows that it does not need. PostgreSQL plans a
-// statement either for its actual parameters or for any parameters; the test tries both.
+// statement may read a growing table without an index, or read many unneeded rows. PostgreSQL plans a statement for its
+// actual parameters, or for any parameters. The test tries both plans.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -174,7 +174,7 @@ type explained struct {
 	Plan      planNode
 }
 
-// planNode is a part of a plan, as EXPLAIN (ANALYZE, FORMAT JSON) writes it.
+// planNode is a part of a plan in the form of EXPLAIN (ANALYZE, FORMAT JSON).
 type planNode struct {
 	Kind      string `json:"Node Type"`
 	Relation  string `json:"Relation Name"`
@@ -264,8 +264,8 @@ func (p *plans) check(t *testing.T) {
 	t.Logf("statements=%d", len(p.all))
 }
 
-// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times, although the server
-// took its statistics when the tables were empty.
+// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times. The server's
+// statistics are from a time when the tables were empty.
 func TestErasingWithOldStatistics(t *testing.T) {
 	t.Parallel()
 	const rows = 400

@@ -58,8 +58,8 @@ const (
 	drain       = 3 * time.Second
 )
 
-// drainAgain is a time in multiples of Drain. If the work under a claim did not end in time, the replica tries to give
-// up the claim again after drainAgain.
+// drainAgain is a time in multiples of Drain. If the work under a claim did not end in time, the replica tries again
+// after drainAgain to give up the claim.
 const drainAgain = 10
 
 // maxTake is how often a replica tries to take claims after one heartbeat. The replica tries again if other replicas
@@ -170,8 +170,8 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the lease is valid by the replica's own clocks. The lease must be valid by the monotonic clock
-// and by the wall clock: the monotonic clock stops while the machine sleeps, and the wall clock may be set.
+// leased reports whether the lease is valid according to the replica's own clocks. The lease must be valid by both
+// clocks. The monotonic clock stops while the machine sleeps, and the wall clock may be set.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
@@ -234,7 +234,7 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// fenced forgets claims. The function is called after a transaction found that another replica has the claims.
+// fenced forgets claims. The function is called when a transaction has found that another replica has the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -250,7 +250,7 @@ func (s *Store) fenced(claims []store.Claim) {
 	r.tell()
 }
 
-// lose ends the work under a claim, because the replica does not have the claim any more. The caller holds mu.
+// lose ends the work under a claim, because the replica no longer has the claim. The caller holds mu.
 func (r *Replica) lose(h *holding) {
 	delete(r.held, h.claim.Name)
 	h.end()
@@ -288,7 +288,7 @@ func (r *Replica) beatNow() {
 	}
 }
 
-// round sends a heartbeat, and then takes or gives up claims, so that the replica has its portion.
+// round sends a heartbeat. Then it takes or gives up claims until the replica has its portion.
 func (r *Replica) round(ctx context.Context) error {
 	if _, err := r.connected(ctx); err != nil { // this may take longer, because each address is tried
 		return err
@@ -510,7 +510,7 @@ func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 }
 
 // excess forgets the claims that are to be released now, and returns their names. If there are not enough claims
-// without work, excess stops new work under some other claims for a while.
+// without work, excess stops new work under some other claims for some time.
 func (r *Replica) excess(seen beheld) (release []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -568,8 +568,8 @@ WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
 	return err == nil, err
 }
 
-// Leave ends the replica. The replica begins no more work, ends its current work, and releases its claims, so that
-// other replicas can take them.
+// Leave ends the replica. The replica begins no more work and ends its current work. It releases its claims, and other
+// replicas can take them.
 func (r *Replica) Leave() {
 	r.once.Do(func() {
 		r.stop()
@@ -596,8 +596,8 @@ func (r *Replica) Leave() {
 
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
 
-// Visit returns a Replica for a process that works on the database beside the replicas, such as a command. This process
-// has no shares. This process only tells the replicas about its commits.
+// Visit returns a Replica for a process that uses the database beside the replicas, such as a command. This process has
+// no shares. This process only tells the replicas about its commits.
 func (s *Store) Visit() store.Replica { return visitor{s} }
 
 // visitor is a process without claims.

@@ -60,8 +60,8 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// A share is handed over as soon as the work on the share has ended. If a replica stops, its shares are handed over as
-// soon as it has stopped. The other replicas do not wait for a heartbeat.
+// A share is handed over when the work on it has ended. If a replica stops, its shares are handed over when it has
+// stopped. The other replicas do not wait for a heartbeat.
 func TestHandedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -225,8 +225,8 @@ func await(t *testing.T, what string, is func() bool) {
 }
 
 // Three replicas handle timers of many lanes. One replica leaves. Another replica is suspended in the middle of its
-// work, and a third replica then does this work. Every timer is handled once, and the timers of a lane are handled in
-// their order.
+// work. A third replica then does this work. Every timer is handled once, and the timers of a lane are handled in
+// order.
 func TestReplicasShareWork(t *testing.T) {
 	t.Parallel()
 	const lanes, each = 40, 6
@@ -381,8 +381,8 @@ func TestNotices(t *testing.T) {
 	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
 }
 
-// A replica may get no notice of a timer that another process sets, because LISTEN fails or notifications are lost. The
-// replica still begins the work within two seconds.
+// Suppose that another process sets a timer. A replica may get no notice of it, because LISTEN fails or notifications
+// are lost. The replica still begins the work within two seconds.
 func TestLostNotices(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*pgserver.Proxy){
@@ -429,9 +429,9 @@ func TestLostNotices(t *testing.T) {
 	}
 }
 
-// The address has two hosts. The machine of the first host stops answering, and does not close its connections. The
-// replica continues its heartbeats, notices and reads over the second host, although each attempt to reach the first
-// host takes longer than a heartbeat may take. Later connections don't wait for the first host again.
+// The address has two hosts. The machine of the first host stops answering, but does not close its connections. The
+// replica continues its heartbeats, notices and reads over the second host. Each attempt to reach the first host takes
+// longer than the time for a heartbeat. Later connections don't wait for the first host again.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -492,7 +492,8 @@ func TestSilentAddress(t *testing.T) {
 	first.Set(pgserver.Network{Refused: true}) // otherwise, closing the store waits for the connections to the first host
 }
 
-// If the first statement of a connection is never answered, the connection does not keep its place in the pool forever.
+// If the server never answers the first statement of a connection, the connection does not keep its place in the pool
+// forever.
 func TestSilentFirstStatement(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -519,7 +520,7 @@ func TestSilentFirstStatement(t *testing.T) {
 }
 
 // nextProgram returns the migrations of the next program, and the version of the tables today. The next program has the
-// migrations of today's program, and one more step. oldest returns the oldest program that works on the tables after
+// migrations of today's program, and one more step. oldest returns the oldest program that can use the tables after
 // this step.
 func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (next fs.FS, today int64) {
 	t.Helper()
@@ -542,7 +543,7 @@ func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (nex
 	return files, today
 }
 
-// openAs opens a database as a program with other migrations, until the end of the test.
+// Until the end of the test, openAs opens a database as a program with other migrations does.
 func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
 	t.Helper()
 	s, err := postgres.OpenAs(t.Context(), url, program, postgres.Options{})
@@ -558,7 +559,7 @@ func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
 }
 
 // addsOnly is a step after which today's program still works. On the new table and the new function, the bot's role
-// ROLE gets fewer rights than elsewhere. On one table of today, ROLE gets one more right.
+// ROLE gets fewer rights than on the others. On one table of today, ROLE gets one more right.
 const addsOnly = `
 ALTER TABLE requests ADD COLUMN urgency text NOT NULL DEFAULT 'none';
 ALTER TABLE timers ADD COLUMN hint text;
@@ -571,8 +572,8 @@ GRANT INSERT (hint) ON audit_journal TO ROLE;`
 
 func same(today int64) int64 { return today }
 
-// Replicas of today's program and of the next program work side by side, during the change of the tables and after it.
-// Each takes over the work of the other, and no timer is handled twice.
+// Replicas of today's program and of the next program work side by side, during and after the change of the tables.
+// Each replica takes over work of the other, and no timer is handled twice.
 func TestVersionsSideBySide(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -612,7 +613,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 	a := work(t, asBot(name), o("a, today"), done)
 	add()
-	// A long transaction that reads, such as a dump, does not stop the replicas.
+	// A long reading transaction, such as a dump, does not stop the replicas.
 	dump, err := pgx.Connect(t.Context(), at(name))
 	if err != nil {
 		t.Fatal(err)
@@ -644,8 +645,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	add()
 	await(t, "the next takes over from today's", hasAll(b))
 	a.stop()
-	// Today's program also starts on the newer tables. Today's program does not complain about the tables and functions
-	// that it does not know.
+	// Today's program also starts on the newer tables. Today's program does not complain about unknown tables and
+	// functions.
 	c := work(t, asBot(name), o("c, today"), done)
 	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
 		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())
@@ -697,7 +698,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// twoVersions passes the calls to today's program and to the next program in turn. Only the next program checks the
+// twoVersions passes the calls alternately to today's program and to the next program. Only the next program checks the
 // tables.
 type twoVersions struct{ pair }
 
@@ -719,8 +720,8 @@ func TestConformanceTwoVersions(t *testing.T) {
 	})
 }
 
-// If today's program does not work after a step, the step is not applied while a replica of today's program works. A
-// replica of today's program that comes back after the step ends.
+// If today's program can't work after a step, the step fails while a replica of today's program works. If a replica of
+// today's program comes back after the step, it ends.
 func TestBreakingStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -745,7 +746,7 @@ func TestBreakingStep(t *testing.T) {
 	}
 	_, err = postgres.OpenAs(t.Context(), at(name), next, postgres.Options{Migrate: true})
 	refused("serve with COUNTERSIGN_MIGRATE=auto", err)
-	// The step itself looks for replicas again, so a replica that joins in the last moment is not missed.
+	// The step itself looks for replicas again, so it does not miss a replica that joins in the last moment.
 	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today)); err != nil {
 		t.Errorf("a step that only adds: %v", err)
 	}

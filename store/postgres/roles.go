@@ -52,7 +52,8 @@ func (r Rights) Missing() error {
 	return fmt.Errorf(`%w: the role %s lacks rights in %s. As the owner of the tables, run: %s (docs/postgres.md, "Roles and grants")`, ErrAccess, r.role, r.at, strings.Join(r.missing, " "))
 }
 
-// If the role has more rights than the bot needs, Excess returns a text that says so. Otherwise the text is empty.
+// If the role has more rights than the bot needs, Excess returns a text about these rights. Otherwise the text is
+// empty.
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
@@ -85,7 +86,7 @@ func ReadRights(ctx context.Context, url string) (Rights, error) {
 	return found.rights, err
 }
 
-// identifier returns a name as SQL, in quotes only where they are necessary.
+// identifier returns a name as SQL, with quotes only if they are necessary.
 func identifier(name string) string {
 	if schemaName.MatchString(name) {
 		return name
@@ -180,8 +181,8 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	return r, nil
 }
 
-// compare returns the missing rights on a table, and the rights beyond those that are needed. whole lists the rights on
-// all columns, and part the rights on some columns. inserts lists the columns that the role may insert.
+// compare returns the missing rights on a table, and the unnecessary rights. whole lists the rights on all columns, and
+// part the rights on some columns. inserts lists the columns that the role may insert.
 func (a allowed) compare(whole, part, inserts []string) (missing, excess []string) {
 	for _, right := range a.rights {
 		if !slices.Contains(whole, right) {
@@ -203,7 +204,7 @@ func (a allowed) compare(whole, part, inserts []string) (missing, excess []strin
 // insert is the right to insert some columns.
 func (a allowed) insert() string { return "INSERT (" + strings.Join(a.inserts, ", ") + ")" }
 
-// statements holds lists of tables by lists of rights, in the order in which they were added.
+// statements maps lists of rights to lists of tables, in the order of their addition.
 type statements struct {
 	rights []string
 	tables map[string][]string

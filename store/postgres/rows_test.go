@@ -16,7 +16,7 @@ const (
 	jobCommits = 4
 )
 
-// TestRowsOfAJob counts the rows that one call writes: the call waits, is decided, and runs, and its result is
+// TestRowsOfAJob counts the rows that one call writes while it waits, is decided and runs, and while its result is
 // recorded.
 func TestRowsOfAJob(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
 // the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint, all in one round trip. Therefore a transaction that waits for another one holds no row that the
-// other one could wait for.
+// back the savepoint. All of this takes one round trip. So while a transaction waits for another transaction, it holds
+// no row for which the other could wait.
 type run struct {
 	ctx      context.Context
 	store    *Store
@@ -43,9 +43,9 @@ type run struct {
 	ended    bool           // the closure has returned
 }
 
-// journalPlace is the end of a page of entries that no head covers: the place of its last entry, and the number of the
-// next one. The next page begins at this place. Without this place, the next page would have to skip all entries before
-// it.
+// journalPlace is the end of a page of entries that no head covers. It has the place of the page's last entry, and the
+// number of the next entry. The next page begins at this place. Without this place, the next page would have to skip
+// all entries before it.
 type journalPlace struct {
 	next  uint64 // 0: it is not known
 	after int64
@@ -97,7 +97,7 @@ func (r *run) forget() {
 // queryable queues the statement of a read.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether a read needs a pending write on the server first. A nil depends means that the read needs no
+// depends reports whether a read needs a pending write on the server first. If depends is nil, the read needs no
 // pending write.
 type depends func(*write) bool
 
@@ -106,7 +106,7 @@ func on(tables ...string) depends {
 	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
 }
 
-// onRows returns the dependence on the writes to the rows of a table with an id.
+// onRows says that a read depends on the writes to a table's rows with an id.
 func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
@@ -149,12 +149,12 @@ func (r *run) flush(b *pgx.Batch, of depends) {
 
 func everything(*write) bool { return true }
 
-// inOrderOfCreation lists the tables that keep the order in which their records were created, in the column born. The
+// inOrderOfCreation lists the tables with the order of creation of their records. The order is in the column born. The
 // ids in these tables are random.
 var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
 
 // inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
-// the same rows could wait for each other, until the server ends one of them after a second (deadlock_timeout). The
+// the same rows could wait for each other. After a second (deadlock_timeout), the server would end one of them. The
 // entries of the journal also keep their order. The entries of the journal come last.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
@@ -198,8 +198,8 @@ func (r *run) query(of depends, queries ...queryable) error {
 }
 
 // change first sends the pending writes, and then a statement that changes rows. From here on, the transaction has
-// locked rows and may wait for other transactions in any order. Therefore the transaction waits only for a moment, and
-// then runs again.
+// locked rows, and may wait for other transactions in any order. So the transaction waits only for a moment, and then
+// runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
 	r.hasty = true
@@ -225,8 +225,8 @@ func (r *run) sendAll(statements queryable) error {
 			r.expects = nil
 			return nil
 		}
-		// A connection that was idle may be dead. Another connection can replace it if the transaction has not used it
-		// yet.
+		// A connection that was idle may be dead. If the transaction has not used the connection yet, another
+		// connection can replace it.
 		if isLost(err) && !r.answered && r.swap() {
 			continue
 		}
@@ -277,7 +277,7 @@ func rows(sql string, args []any, scan func(pgx.Rows) error) queryable {
 	}
 }
 
-// row returns a read of one row, if there is one.
+// row returns a read of one row, which may not exist.
 func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 	return func(b *pgx.Batch) {
 		b.Queue(sql, args...).QueryRow(func(found pgx.Row) error {
@@ -289,7 +289,7 @@ func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 	}
 }
 
-// exec runs a statement that may change rows that the run knows, and returns the number of changed rows.
+// exec runs a statement that may change rows that the run knows. It returns the number of changed rows.
 func (r *run) exec(sql string, args ...any) (n int, err error) {
 	err = r.change(func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -311,8 +311,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put makes a write pending. If a write to the same row is pending already, put only replaces its values, so a pending
-// write that creates the row still creates it.
+// put makes a write pending. If a write to the same row is already pending, put only replaces its values. So if the
+// pending write creates the row, it still does.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {

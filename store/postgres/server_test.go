@@ -21,7 +21,7 @@ import (
 	"countersign/store/storetest"
 )
 
-// server is started by the first test that needs it. COUNTERSIGN_TEST_POSTGRES can name another server.
+// The first test that needs the server starts it. COUNTERSIGN_TEST_POSTGRES can name another server.
 var server struct {
 	once sync.Once
 	own  *pgserver.Server // nil: the tests use another one
@@ -31,7 +31,7 @@ var server struct {
 
 const template = "countersign_template"
 
-// role is the bot's role, which has the rights that docs/postgres.md lists.
+// role is the bot's role, with the rights that docs/postgres.md lists.
 var role = fmt.Sprintf("countersign_bot_%d", os.Getpid())
 
 // grants returns the statements of docs/postgres.md that give the bot's role its rights.
@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// begin starts the server and makes the template database, from which other databases are copied.
+// begin starts the server and makes the template database. Other databases are copies of the template.
 func begin(t testing.TB) {
 	t.Helper()
 	other := os.Getenv("COUNTERSIGN_TEST_POSTGRES")
@@ -172,8 +172,7 @@ func open(t testing.TB, url string) *postgres.Store {
 	return s
 }
 
-// spare holds databases with empty tables for later tests, because making a database takes much longer than emptying
-// one.
+// spare holds databases with empty tables for later tests, because emptying a database is much faster than making one.
 var spare struct {
 	sync.Mutex
 	names []string
@@ -220,8 +219,7 @@ END $$`)
 	return err
 }
 
-// through starts a proxy. The function returns the proxy, and the address by which the database is reached through the
-// proxy.
+// through starts a proxy. The function returns the proxy, and the address of the database through the proxy.
 func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	t.Helper()
 	begin(t)
@@ -254,7 +252,7 @@ func TestConformanceTwoStores(t *testing.T) {
 	})
 }
 
-// pair passes calls to two stores in turn.
+// pair passes calls alternately to two stores.
 type pair struct {
 	stores [2]store.Store
 	calls  atomic.Int64

@@ -197,7 +197,7 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// pause waits for about the given time. The wait varies at random, so that transactions that conflicted don't conflict
+// pause waits for about the given time. The wait varies at random, so two conflicting transactions do not conflict
 // again.
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
@@ -295,9 +295,9 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-// renew replaces the connections of the pool. The function is called after a connection was lost, because other
-// connections may have been lost at the same moment. The lost connection was made at the given time. If the connections
-// of the pool were replaced after that time, renew does nothing.
+// renew replaces the connections of the pool. The function is called after a lost connection, because other connections
+// may have been lost at the same moment. The lost connection was made at the given time. If the pool's connections were
+// replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -159,7 +159,7 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 
 // limited completes a SELECT that finds rows in the order of an index. The limit is part of the statement's text. With
 // a parameter instead, the server would plan for a tenth of all rows, and might sort them all. Large limits are rounded
-// up, so that there are few different statements to prepare. The caller cuts the list to the real limit.
+// up, so the server has to prepare only a few different statements. The caller cuts the list to the real limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {
@@ -185,8 +185,8 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
-// moves is the dependence of a list on pending writes that change columns. Other pending writes do not matter to a
-// list, because see returns the pending records.
+// moves is the dependence of a list on pending writes that change columns. A list ignores other pending writes, because
+// see returns the pending records.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }

@@ -15,8 +15,7 @@ var (
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 )
 
-// text returns a text in the form in which it is stored in a column. U+FFFD replaces invalid UTF-8, as in the record's
-// JSON.
+// text returns a text in the form of a stored column. U+FFFD replaces invalid UTF-8, as in the record's JSON.
 func text[S ~string](s S) string {
 	t := string(s)
 	if !utf8.ValidString(t) {
@@ -36,8 +35,8 @@ func readText(s string) string {
 	return unescaper.Replace(s)
 }
 
-// maxKey is the largest number of bytes of an id. A row of an index holds at most two ids, and has to fit in a third of
-// a page.
+// maxKey is the largest number of bytes of an id. An index row holds at most two ids, and must fit in a third of a
+// page.
 const maxKey = 1200
 
 // keyable returns an error if a string can't be an id.
@@ -64,5 +63,5 @@ func orNull(t time.Time) any {
 	return moment(t)
 }
 
-// number returns a number in the form in which it is stored, because PostgreSQL has no unsigned integers.
+// number returns a number in its stored form, because PostgreSQL has no unsigned integers.
 func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

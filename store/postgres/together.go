@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// A transaction of a click reads a request, its history, its call, and the messages that show it, each with its timer.
-// The records that are likely to be read next are read in the same round trip. These records are kept until the closure
-// asks for them.
+// A transaction of a click reads a request, its history, its call, and the messages that show it. Each of these
+// messages has a timer. The same round trip also reads the records that are likely to be read next. These records are
+// kept until the closure asks for them.
 
 // lists holds lists that the closure has read or will probably read. The lists include the closure's own writes.
 type lists struct {
@@ -27,8 +27,8 @@ func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages with some refs, and of the timers of these messages and of id. refs
-// is the SQL of an array, whose parameter is id. The messages are appended to found: see listOutbox.
+// lookUpOutbox returns reads of the outbox messages of some refs. It also reads the timers of these messages and of id.
+// refs is the SQL of an array, whose parameter is id. The messages are appended to found: see listOutbox.
 func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
@@ -95,7 +95,7 @@ func (r *run) lookUpRequest(id string) error {
 	return r.listOutbox(messages, id, refs...)
 }
 
-// lookUpExecution reads an execution with its messages and timers, and whether everything is paused. Then
+// lookUpExecution reads an execution with its messages and timers. It also reads whether everything is paused. Then
 // lookUpExecution reads the request of the execution.
 func (r *run) lookUpExecution(id string) error {
 	var messages []store.OutboxMessage
@@ -124,8 +124,8 @@ func (r *run) lookUpExecution(id string) error {
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
 // listOutbox remembers the lists of outbox messages that lookUpOutbox has read, for some refs. A list has the messages
-// that the server found, and the messages that the transaction has gathered as writes. If the server had made the
-// gathered writes for this read, the found messages already include them.
+// that the server found, and the messages in the transaction's gathered writes. If the server made the gathered writes
+// for this read, the found messages already include them.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

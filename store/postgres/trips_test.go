@@ -71,9 +71,9 @@ func TestRoundTrips(t *testing.T) {
 	t.Log(counted)
 }
 
-// In TestNoDeadlocks, two transactions write the same rows in opposite orders. Between the writes, each makes a read
-// that depends on its first write. No transaction may hold a row while it waits for the other one. The last case is an
-// exception: it changes rows before it ends, and may hold them.
+// In TestNoDeadlocks, two transactions write the same rows in opposite orders. Between its writes, each transaction
+// makes a read that depends on its first write. While a transaction waits for another one, it may hold no row. The last
+// case is an exception: it changes rows before its end, and may hold them.
 func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -166,7 +166,7 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 	requests := make([]approvers.Request, calls)
 	crowd(t, 4, calls, func(i int) (err error) { requests[i], err = first.ask(t.Context()); return err })
-	// together does one action on each request several times, while Slack shows all messages of the request.
+	// together does one action several times on each request, while Slack shows all messages of the request.
 	together := func(do func(f *callFixture, r approvers.Request, n int) error) {
 		t.Helper()
 		crowd(t, 4*each, calls*2*each, func(i int) error {
@@ -272,7 +272,7 @@ func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int)
 	}
 }
 
-// Two transactions write the same rows in opposite orders. The store sends these writes in the same order, so that the
+// Two transactions write the same rows in opposite orders. The store sends these writes in the same order, so the
 // transactions do not wait for each other.
 func TestOneOrder(t *testing.T) {
 	record := &recorder{open: map[*pgx.Conn][]statement{}}

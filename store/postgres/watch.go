@@ -32,8 +32,8 @@ func (s *Store) under() func() {
 	}
 }
 
-// Broken returns a channel that is closed when the store has stopped: the outcome of a commit is unknown, or another
-// process holds the database.
+// Broken returns a channel that is closed when the store has stopped. The store stops if the outcome of a commit is
+// unknown, or if another process holds the database.
 func (s *Store) Broken() <-chan struct{} { return s.broken }
 
 // Failure returns the reason why the store has stopped. If the store has not stopped, Failure returns nil.
@@ -43,7 +43,7 @@ func (s *Store) Failure() error {
 	return s.failure
 }
 
-// fail stops the store if the outcome of a commit is unknown, because the process must not go on with the store then.
+// If the outcome of a commit is unknown, fail stops the store, because the process must no longer use it.
 func (s *Store) fail(err error) error {
 	if errors.Is(err, store.ErrCommitUnknown) {
 		s.stopped(err)

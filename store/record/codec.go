@@ -13,9 +13,9 @@ import (
 )
 
 // codec converts values of one type to JSON and back. codec is built once for each record type from the type's fields
-// and their json tags. A codec supports only the types that records need, so it is several times faster than a general
-// codec. Speed matters because storing a decision spends most of its time here. Building a codec for an unsupported
-// type panics, so every test would fail.
+// and their json tags. A codec supports only the types that records need. So it is several times faster than a general
+// codec. Speed matters because storing a decision spends most of its time here. A codec for an unsupported type panics
+// when it is built, so every test would fail.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error

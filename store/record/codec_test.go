@@ -86,8 +86,8 @@ var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFu
 	return json.UnmarshalDecode(d, (*int64)(duration))
 })))
 
-// same checks that the codec reads back what it wrote, that the independent codec reads the same record from it, and
-// that the codec refuses the text if it is truncated anywhere.
+// same makes three checks: the codec reads back its own output, the independent codec reads the same record from this
+// output, and the codec refuses the text if it is truncated anywhere.
 func same[T any](t *testing.T) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {

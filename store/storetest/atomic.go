@@ -66,7 +66,7 @@ func forgetOne(tx store.Tx, before time.Time) error {
 	return err
 }
 
-// eraseAll erases the one payload of a chain.
+// eraseAll erases the only payload of a chain.
 func eraseAll(tx store.Tx, chain string) error {
 	seqs, err := tx.ErasePayloads(chain)
 	if err == nil && len(seqs) != 1 {

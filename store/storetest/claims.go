@@ -139,8 +139,8 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch checks continuously that no two replicas have the same share. The function stops when the returned function is
-// called.
+// watch checks continuously that two replicas never have the same share. The function stops when the returned function
+// is called.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup
@@ -152,8 +152,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If replica a has a share both before and after replica b is seen with the share, the share was
-					// not handed over. Both replicas had it.
+					// If replica a has a share before and after replica b also has it, the share was not handed over.
+					// Both replicas had it.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -201,8 +201,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// takenOver: when a replica gives no signs of life, others take over its shares after its lease has ended, not before.
-// When the replica comes back, it gets its portion again.
+// takenOver: if a replica sends no sign of life, others take over its shares after the end of its lease, and not
+// before. When the replica comes back, it gets its portion again.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -225,7 +225,7 @@ func takenOver(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// released: a replica that stops cleanly does not make other replicas wait for the end of its lease.
+// released: if a replica stops cleanly, other replicas do not wait for the end of its lease.
 func released(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: longLease}), h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -248,7 +248,7 @@ func firstOf(m Member) int {
 	return 0
 }
 
-// fencedOut: if a replica's claim was taken over, the replica can't write under this claim in any transaction.
+// fencedOut: if a replica's claim was taken over, the replica can't write under it in any transaction.
 func fencedOut(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -297,8 +297,8 @@ func fencedOut(h *claimsHarness) {
 	}
 }
 
-// fencedMidway: a claim is taken over while a transaction under this claim runs. The transaction can't change the rows
-// that the new owner has read.
+// fencedMidway: another replica takes over a claim while a transaction under this claim runs. The transaction can't
+// change the rows that the new owner has read.
 func fencedMidway(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -379,8 +379,8 @@ func drained(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// goesOn: if another replica should have a share, long work on the share is not cut off. After a moment, more work
-// begins on the share. The share is given up when its work has ended.
+// goesOn: suppose that another replica should have a share. Long work on the share continues to its end. After a
+// moment, more work begins on the share. The share is given up when its work has ended.
 func goesOn(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease, Drain: 10 * time.Millisecond})
 	h.awaitPortions(h.members, 64)
@@ -410,8 +410,8 @@ func goesOn(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// lapsed: when a replica's lease ends without a sign of life, the replica's work ends, even if no other replica takes
-// over. With the next sign of life, work begins again under the same claim.
+// lapsed: if a replica's lease ends without a sign of life, its work ends, even if no other replica takes over. With
+// the next sign of life, work begins again under the same claim.
 func lapsed(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 64)

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Filler makes a new store with the rows that fill puts, and returns the store's opener. If fill fails, the store can't
+// Filler makes a new store with the rows that fill puts. It returns the store's opener. If fill fails, the store can't
 // be opened, and the next call continues the filling. With anew, the next call begins again.
 type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error) (Opener, error)
 
@@ -35,8 +35,7 @@ func RunCopies(t *testing.T, from, to Backend) {
 	})
 }
 
-// copied copies a store, requires that all reads of the copy return the same as reads of the original, and returns the
-// copy.
+// copied copies a store and returns the copy. All reads of the copy must return the same as reads of the original.
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
 	open, err := to.New(h.T)(h.Context(), false, func(f store.Filling) error {
@@ -80,7 +79,7 @@ func allRows(h *harness, s store.Store) (rows []store.Row) {
 	return rows
 }
 
-// copiesOfModels copies stores that random transactions have filled, and continues with the copy of the copy.
+// copiesOfModels copies stores from random transactions. It then copies the copy.
 func copiesOfModels(h *harness, from, to Backend) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, from.Fresh(h.T), false)
@@ -169,8 +168,8 @@ func copiesOfWhole(h *harness, from, to Backend) {
 	back.leave()
 }
 
-// interrupted: a store into which a copy was interrupted can't be opened. If the original is unchanged, the next copy
-// continues with the missing rows. The next copy can also begin again. A complete store is never filled.
+// interrupted: a store with an interrupted copy can't be opened. If the original is unchanged, the next copy continues
+// with the missing rows. The next copy can also begin again. A complete store is never filled.
 func interrupted(h *harness, to Backend) {
 	const n = 20
 	put := func(text string) {

@@ -196,7 +196,7 @@ func conversationsErased(h *harness) {
 	h.same("what is left of b", left(h, "b"), talkRecords)
 }
 
-// erasedInParts: each transaction deletes at most limit records, and only the last one reports done.
+// erasedInParts: each transaction deletes at most limit records, and only the last transaction reports done.
 func erasedInParts(h *harness) {
 	id := func(limit int) string { return fmt.Sprint("limit", limit) }
 	before := map[int]int{} // records that are left, by limit

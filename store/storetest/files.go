@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// elicitations: the elicitations of an execution are listed in the order in which they were asked.
+// elicitations: an execution's elicitations are listed in the order in which they were asked.
 func elicitations(h *harness) {
 	put := func(id, execution string, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {

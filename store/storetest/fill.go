@@ -8,7 +8,7 @@ import (
 )
 
 // fill sets every field of a record to a distinct value. The function uses reflection. So if a backend does not store a
-// new field, a test fails. If rough is set, times have nanoseconds and a zone, which the store must not keep.
+// new field, a test fails. If rough is set, times have nanoseconds and a zone. The store must not keep these.
 func fill[T any](rough bool) T {
 	var rec T
 	f := filler{rough: rough}

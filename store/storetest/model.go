@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// The model test draws from few names and times, so that the same names and times are often drawn again.
+// The model test has few names and times, so it often uses the same ones again.
 var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}

@@ -263,7 +263,7 @@ func withoutID(h *harness) {
 	})
 }
 
-// texts holds ids. The keys of these ids would collide if the parts of keys were joined without escaping.
+// texts holds ids. If the parts of keys were joined without escaping, the keys of these ids would collide.
 var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }

@@ -168,7 +168,7 @@ func counters(h *harness) {
 	})
 }
 
-// seenWhenTold: once Update has returned, every view sees the writes of that Update.
+// seenWhenTold: after Update has returned, every view sees the writes of this Update.
 func seenWhenTold(h *harness) {
 	crowd(8, func(i int) {
 		for n := range 25 {

@@ -2,9 +2,9 @@
 // contract.
 //
 // A backend that passes the suite keeps every record complete, and orders every list as the contract says. Such a
-// backend guards versions, and undoes only the writes of failed closures. All of this also holds if the store is closed
-// and reopened after each transaction, or after each group of transactions that do not depend on each other. The
-// store's own check runs after every test.
+// backend checks versions, and undoes only the writes of failed closures. This also applies if the store is closed and
+// reopened after each transaction, or after each group of independent transactions. The store's own check runs after
+// every test.
 package storetest
 
 import (

@@ -77,8 +77,8 @@ func timers(h *harness) {
 			in(store.AllShares, time.Time{}, 0), in(0, time.Time{}, 10),
 		)
 	})
-	// The lane, the affinity and the number of tries of a timer are stored. These three values are removed when the
-	// timer is set again without them.
+	// The lane, the affinity and the number of tries of a timer are stored. If the timer is set again without these
+	// three values, they are removed.
 	laned := store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5), Lane: "l", Affinity: "conversation:x", Tries: 3}
 	h.write(func(tx store.Tx) error { return tx.SetTimer(laned) })
 	h.view(func(r store.Reader) error {

@@ -64,7 +64,7 @@ func compile(t *testing.T) (node, dir string) {
 	for _, e := range entries {
 		must(os.Symlink(filepath.Join(packages, e.Name()), filepath.Join(modules, e.Name())))
 	}
-	// The client is a folder beside, as it is when somebody installs the folder.
+	// The client is a separate folder beside the programs, as after an installation.
 	lib := filepath.Join(dir, "client")
 	must(os.CopyFS(lib, os.DirFS("../typescript")))
 	must(os.Symlink(lib, filepath.Join(modules, "countersign-client")))
@@ -211,7 +211,7 @@ const asked = `{ "service":"shop",  "version":"1.4.2" }`
 
 const plain = `{"service":"shop","version":"1.4.2"}`
 
-// approve approves every request at once.
+// approve approves every request immediately.
 func approve(r *fakegateway.Request) { r.Status = "approved" }
 
 func TestClient(t *testing.T) {
@@ -243,7 +243,8 @@ func sdks(t *testing.T, node, dir string) {
 				test(t, agent{t, node, dir, sdk, g, sdk + "-" + strings.ReplaceAll(name, " ", "-"), calls, host})
 			})
 		}
-		// exchange is a call that is decided at once: what the model reads, with what the tool ran, and what was reported.
+		// exchange is a call that is decided immediately. It has the text that the model reads, the arguments of the
+		// run, and the reported outcome.
 		exchange := func(name, calls string, decide func(*fakegateway.Request), heard, ran, outcome string) {
 			scenario(name, calls, decide, func(t *testing.T, a agent) {
 				if got := a.run(); !strings.Contains(got, heard) {

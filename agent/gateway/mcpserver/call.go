@@ -90,8 +90,8 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 	return s.hold(ctx, x, req, id, again)
 }
 
-// propose proposes a call. A call that repeats another is proposed twice, because the answer to the other call may be
-// on its way to the client at this moment. After that answer was sent, the call is a new request.
+// propose proposes a call. A repeated call is proposed twice, because the answer to the first call may be on its way to
+// the client at this moment. After that answer was sent, the repeated call is a new request.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
@@ -106,8 +106,8 @@ func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerC
 	return id, again, err
 }
 
-// apart runs a function in a goroutine of its own, and waits for it. Transactions need a deep stack. A goroutine that
-// later waits for a long time, as the goroutine of a held call does, would keep its deep stack.
+// apart runs a function in a separate goroutine, and waits for it. Transactions need a deep stack. A held call waits
+// for a long time. Without the new goroutine, its goroutine would keep a deep stack.
 func apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -131,7 +131,7 @@ const (
 var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the caller no longer waits"}
 
 // hold waits for a request's result and returns it. If the client's waiting time ends first, hold returns an answer
-// that says how to get the result later.
+// that explains how to get the result later.
 func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
 	limit := x.client.Hold
 	var known time.Duration
@@ -174,8 +174,8 @@ const (
 )
 
 // await waits until wanted returns true for a request, or until the time is over. why says which of the two happened.
-// If an approved call waits for its caller, await lets the call begin. progress is called at once and from time to
-// time.
+// If an approved call waits for its caller, await lets the call begin. progress is called immediately, and then from
+// time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// endsDuringPropose is a workflow in which the answer to an identical call is recorded as delivered after the first
-// proposal and before the second.
+// endsDuringPropose is a workflow for a repeated call. Between the two proposals, the answer to the identical call is
+// recorded as delivered.
 type endsDuringPropose struct {
 	Callers
 	proposed int
@@ -22,8 +22,8 @@ func (c *endsDuringPropose) Propose(context.Context, workflow.CallerCall) (strin
 	return "req_new", false, nil
 }
 
-// A client that repeats its call as soon as it has the answer makes a new request. The client does not get the earlier
-// result again.
+// If a client repeats its call immediately after the answer, this makes a new request. The client does not get the
+// earlier result again.
 func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 	c := &endsDuringPropose{}
 	s := &Server{Config: Config{Callers: c}}

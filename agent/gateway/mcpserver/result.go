@@ -42,8 +42,8 @@ func (r *result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// complete is the result of a tool call in the protocol since 2026-07-28. There, a result must say that it is complete,
-// and the SDK's type can't say so.
+// complete is the result of a tool call in the protocol since 2026-07-28. In this version, a result must say that it is
+// complete. The SDK's type can't say this.
 type complete struct{ *mcp.CallToolResult }
 
 // MarshalJSON adds the member resultType to the result.
@@ -64,8 +64,8 @@ func texts(parts ...string) (out []mcp.Content) {
 	return out
 }
 
-// refused answers a call that was refused before anybody decided it. The answer is a tool result with an error, because
-// the client's model reads only results.
+// refused answers a call that was refused before any decision. The answer is a tool result with an error, because the
+// client's model reads only results.
 func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 	text, again, known := gateway.Explain(err)
 	if !known {
@@ -125,7 +125,7 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished answers a call that has a result. earlier means that the result existed before this call was made.
+// finished answers a call that has a result. earlier means that the result is older than this call.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {

@@ -36,7 +36,7 @@ type Callers interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Views reads what is known about a client. *view.Reader implements this interface.
+// Views reads the stored data about a client. *view.Reader implements this interface.
 type Views interface {
 	Patience(ctx context.Context, client string) (time.Duration, error)
 	CallerPending(ctx context.Context, client string) ([]string, error)
@@ -167,7 +167,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		session := r.Header.Get(sessionHeader)
 		switch {
 		case m.method == "initialize":
-			// The server has no sessions. The session id only distinguishes the processes of one client, so that a
+			// The server has no sessions. The session id only distinguishes the processes of one client. So a
 			// cancellation finds the right call.
 			out.Header().Set(sessionHeader, rand.Text())
 		case m.method == "notifications/cancelled":
@@ -206,7 +206,7 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// delivered records which requests were answered with their last state. The function does so only if the answer was
+// delivered records which requests were answered with their last state. The function does this only if the answer was
 // written to the connection and the client still waited for it.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
@@ -228,7 +228,7 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	}
 }
 
-// answer writes an answer in parts. Each part has as much time as a whole answer without a wait.
+// answer writes an answer in parts. Each part of an answer has the same time as a whole answer without a wait.
 type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer
@@ -254,7 +254,7 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// message has the fields of an MCP message that the server reads before the SDK does.
+// message has the fields of an MCP message that the server reads before the SDK reads it.
 type message struct {
 	id, method string // id: as it is written
 	cancels    string // the id of the request that the message cancels
@@ -396,7 +396,7 @@ func (d *deliveries) end(ids []string) {
 	}
 }
 
-// of returns a channel that is closed when no answer about a request is being sent.
+// of returns a channel that is closed when no answer about a request is under way.
 func (d *deliveries) of(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

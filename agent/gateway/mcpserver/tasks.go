@@ -64,7 +64,7 @@ type taskParams struct {
 	TaskID string `json:"taskId"`
 }
 
-// errUndeclared is the answer to a method of the extension from a client that does not declare it.
+// errUndeclared is the answer to a method of the extension, if the client does not declare the extension.
 var errUndeclared = &jsonrpc.Error{
 	Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension,
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
@@ -106,7 +106,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 	)
 }
 
-// createTask answers a call with a task. The request is already stored, so the client can read the task at once.
+// createTask answers a call with a task. The request is already stored, so the client can read the task immediately.
 func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"countersign/store"
 )
 
-// Two secrets of the webhook, and a third one that does not belong to it.
+// Two secrets of the webhook, and a third secret that does not belong to it.
 const (
 	newSecret   = "whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"
 	oldSecret   = "whsec_b2xkLXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"

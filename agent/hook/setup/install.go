@@ -38,8 +38,8 @@ const (
 // Empty reports whether nothing changes.
 func (c Change) Empty() bool { return c.Before == c.After && !c.gone }
 
-// Install adds the hooks of the target's profile to the settings. Existing hooks of this program are replaced, so that
-// a file never mixes the profiles.
+// Install adds the hooks of the target's profile to the settings. Existing hooks of this program are replaced, so a
+// file never mixes the profiles.
 func (t Target) Install() (Change, error) {
 	events, err := t.events()
 	if err != nil {
@@ -104,8 +104,8 @@ func encode(element any) []byte {
 	return text
 }
 
-// Uninstall removes this program's hooks. If nothing else has changed since the installation, the file becomes exactly
-// what it was before.
+// Uninstall removes this program's hooks. If nothing else has changed since the installation, the file is then exactly
+// the same as before.
 func (t Target) Uninstall() (Change, error) {
 	c, err := t.read()
 	if err != nil {
@@ -213,7 +213,7 @@ func commandOf(text string, h node) string {
 	return ""
 }
 
-// without removes this program's hooks, and the lists and objects that become empty.
+// without removes this program's hooks, and lists and objects that are then empty.
 func (t Target) without(text string) (string, error) {
 	for {
 		root, err := parse(text)

@@ -8,7 +8,7 @@ import (
 )
 
 // node is a value in a JSON file, with its position. The file may have comments, and a comma after a last element,
-// because some agents allow these.
+// because some agents allow both.
 type node struct {
 	from, to int
 	kind     byte // the first byte: {, [, ", or another

@@ -14,17 +14,17 @@ import (
 
 // calls has a call of each tool that has a preview, and the expected sentence on the card.
 var calls = []struct{ tool, args, want string }{
-	{"claude-code.Bash", `{"command":"make deploy","description":"Deploy","working_folder":"/home/kim/shop"}`, `In /home/kim/shop: "make deploy"`},
-	{"claude-code.Bash", `{"command":"cd /srv\nrm -rf build","working_folder":"/w"}`, `In /w: "cd /srv\nrm -rf build"`},
+	{"claude-code.Bash", `{"command":"make deploy","description":"Deploy","working_folder":"/home/kim/shop"}`, `In /home/kim/shop: “make deploy”`},
+	{"claude-code.Bash", `{"command":"cd /srv\nrm -rf build","working_folder":"/w"}`, `In /w: “cd /srv ⏎ rm -rf build”`},
 	{"claude-code.Edit", `{"file_path":"/w/a.go","old_string":"a := 1","new_string":"a := 2","working_folder":"/w"}`, "Edit /w/a.go: a := 1 → a := 2"},
 	{"claude-code.Edit", `{"file_path":"/w/a.go","old_string":"a\nb\nc","new_string":"a\nB\nc","working_folder":"/w"}`, "Edit /w/a.go: 1 line added, 1 line removed: + B, − b"},
 	{"claude-code.MultiEdit", `{"file_path":"/w/a.go","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`, "Make 2 edits in /w/a.go"},
-	{"claude-code.Write", `{"file_path":"/w/a.go","content":"package a"}`, `Write /w/a.go: "package a"`},
-	{"codex.apply_patch", `{"command":"*** Begin Patch\n*** Delete File: a.go\n*** End Patch","working_folder":"/w"}`, `Apply a patch in /w: "*** Begin Patch\n*** Delete File: a.go\n*** End Patch"`},
+	{"claude-code.Write", `{"file_path":"/w/a.go","content":"package a"}`, `Write /w/a.go: “package a”`},
+	{"codex.apply_patch", `{"command":"*** Begin Patch\n*** Delete File: a.go\n*** End Patch","working_folder":"/w"}`, `Apply a patch in /w: “*** Begin Patch ⏎ *** Delete File: a.go ⏎ *** End Patch”`},
 	{"gemini.replace", `{"file_path":"/w/a.go","instruction":"i","old_string":"x","new_string":"y"}`, "Edit /w/a.go: x → y"},
 	{"copilot.edit", `{"path":"/w/a.go","old_str":"x","new_str":"y"}`, "Edit /w/a.go: x → y"},
-	{"copilot.create", `{"path":"/w/a.go","file_text":"package a"}`, `Write /w/a.go: "package a"`},
-	{"cursor.Shell", `{"command":"ls","cwd":"","working_folder":"/w"}`, `In /w: "ls"`},
+	{"copilot.create", `{"path":"/w/a.go","file_text":"package a"}`, `Write /w/a.go: “package a”`},
+	{"cursor.Shell", `{"command":"ls","cwd":"","working_folder":"/w"}`, `In /w: “ls”`},
 }
 
 // TestPolicies reads each policy, and makes previews of calls.

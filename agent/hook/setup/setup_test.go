@@ -247,7 +247,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExamine breaks the settings in each way that would let calls run, and expects that Examine finds the fault.
+// TestExamine breaks the settings in each way that would let calls run. Examine must find each fault.
 func TestExamine(t *testing.T) {
 	type harm struct{ agent, from, to, want string }
 	for _, h := range []harm{

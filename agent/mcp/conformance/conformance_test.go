@@ -141,7 +141,7 @@ func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	return n, problems
 }
 
-// checks counts the passed checks in the suite's output, and lists those that failed.
+// checks counts the passed checks in the suite's output, and lists the failed checks.
 func checks(t *testing.T, dir string) (n int, failed []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -43,7 +43,7 @@ func readMessages(body []byte) ([]message, error) {
 	return []message{one}, nil
 }
 
-// look returns the visible content of a rendering. Two renderings with the same look can differ only in the ids of
+// look returns the visible content of a rendering. Two renderings that look the same can differ only in the ids of
 // their buttons.
 func look(messages []message) string {
 	raw, err := json.Marshal(messages) // block has only the visible parts
@@ -170,7 +170,7 @@ func (d *drawer) inline(b block) {
 	}
 }
 
-// words returns the text of a block: of its text object, or the plain string.
+// words returns the text of a block. This is the text of its text object, or the plain string.
 func (b block) words() string {
 	var plain string
 	if json.Unmarshal(b.Text, &plain) == nil {

@@ -17,8 +17,8 @@ type check struct {
 	Text string
 }
 
-// checks runs all verifications of a story. The text of each verification says what was compared, so that the reader
-// knows the limits of the verification.
+// checks runs all verifications of a story. The text of each verification says what was compared. So the reader knows
+// the limits of the verification.
 func (s Story) checks() []check {
 	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
 	out = append(out, s.recordCheck()...)
@@ -37,7 +37,7 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// unlessDamaged marks the outcome of a check as open if the check depends on records that can't be read.
+// If a check depends on unreadable records, unlessDamaged marks its outcome as open.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c

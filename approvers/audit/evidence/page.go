@@ -134,7 +134,7 @@ func (s Story) outcome() (words, at string) {
 	return visible.Text(words), at
 }
 
-// summary returns the request, who asked for it, who approved it, and when.
+// summary returns the request, who asked, who approved it, and when.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
 	var allowed, fallen, refused []string
 	for _, e := range s.Entries {
@@ -198,7 +198,7 @@ func (s Story) headline() string {
 	return ""
 }
 
-// arguments returns the arguments that were decided on last, one on a line.
+// arguments returns the last decided arguments, one on each line.
 func (s Story) arguments() string {
 	var args json.RawMessage
 	for _, e := range s.Entries {

@@ -127,7 +127,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A check that can't be made is shown as open. Such a check does not count as a fault, and is not left out.
+// If a check can't be made, the page shows it as open. Such a check does not count as a fault, and is not left out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
@@ -143,7 +143,7 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 }
 
-// A version that looks like an earlier one is not drawn twice, unless somebody decided on it.
+// If a version looks like an earlier version, it is not drawn again, unless somebody decided on it.
 func TestVersionsThatLookAlike(t *testing.T) {
 	s := Story{Chain: "req_1"}
 	body := func(n int) string {
@@ -162,7 +162,7 @@ func TestVersionsThatLookAlike(t *testing.T) {
 	}
 }
 
-// All text in blocks is escaped, so that text of other people can't change the page.
+// All text in blocks is escaped, so text of other people can't change the page.
 func TestDrawEscapes(t *testing.T) {
 	hostile := `</div><img src=x onerror=alert(1)>`
 	for _, b := range []string{

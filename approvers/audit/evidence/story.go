@@ -69,7 +69,7 @@ func (s Story) who(id approvers.PersonID) string {
 	return id.User()
 }
 
-// user returns the name of the person with the given Slack user id, or the id if the name is not known.
+// user returns the name of the person with the given Slack user id. If the name is unknown, it returns the id.
 func (s Story) user(id string) string {
 	for p, name := range s.Names {
 		if p.User() == id && name != "" {

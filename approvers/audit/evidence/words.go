@@ -217,8 +217,8 @@ func previewed(f map[string]string) string {
 // Sentence describes one record in words.
 func (s Story) Sentence(a approvers.AuditRecord) string { return s.sentence(Entry{AuditRecord: a}) }
 
-// Decision returns the time at which the request was last decided or closed, or was proposed if neither has happened,
-// and a few words: who decided the request, and how it ended.
+// Decision returns the time of the request's last decision or its end. If there was no decision and no end, it returns
+// the time of the proposal. It also returns a few words: who decided the request, and how it ended.
 func (s Story) Decision() (at time.Time, words string) {
 	if len(s.Entries) == 0 {
 		return at, ""

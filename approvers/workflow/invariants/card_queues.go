@@ -42,7 +42,7 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// CardQueues returns an error if a pending request is neither shown nor in a card queue. CardQueues also returns an
+// If a pending request is neither shown nor in a card queue, CardQueues returns an error. CardQueues also returns an
 // error if a request and a card queue contradict each other.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)

@@ -1,6 +1,6 @@
 // Package invariants checks conditions that hold for a store between any two transactions. All pending work has a
-// timer, no timer is left for work that has ended, every audit chain is valid, and every pending request is visible to
-// somebody. The package is only for tests, because it reads the whole store.
+// timer, no timer remains for ended work, every audit chain is valid, and somebody can see every pending request. The
+// package is only for tests, because it reads the whole store.
 package invariants
 
 import (

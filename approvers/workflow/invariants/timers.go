@@ -137,7 +137,7 @@ func timersNameSomething(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// inConversation returns an error if one replica could do the work of a turn while another shows the messages of its
+// inConversation returns an error if two replicas could do the work of a turn and show the messages of its
 // conversation.
 func inConversation(r store.Reader, t store.Timer) error {
 	conversation := ""
@@ -163,7 +163,7 @@ func inConversation(r store.Reader, t store.Timer) error {
 	return nil
 }
 
-// requestsHaveTimers finds open requests that lack the timer to end them, or whose turn has ended.
+// requestsHaveTimers finds open requests without the timer that ends them, and open requests whose turn has ended.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

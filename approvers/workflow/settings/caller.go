@@ -16,7 +16,7 @@ type Caller struct {
 	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
 }
 
-// HangUp is the end of a connection by a caller whose call was held.
+// HangUp is the end of a connection by a caller with a held call.
 type HangUp struct {
 	At    time.Time     `json:"at"`
 	After time.Duration `json:"after"` // how long the call was held
@@ -30,7 +30,7 @@ const (
 	mostHangUps      = 8
 )
 
-// WithHangUp returns the caller with one more hang-up. changed is false if nothing can be learned from this hang-up.
+// WithHangUp returns the caller with one more hang-up. If nothing can be learned from this hang-up, changed is false.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -40,9 +40,9 @@ func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	return c, true
 }
 
-// Patience returns how long a call can be held before the caller would hang up, or 0 if that is not known. Two hang-ups
-// after the same time show a time limit; a person may have caused a single hang-up. The result is 80 % of the shortest
-// limit.
+// Patience returns how long a call can be held before the caller would hang up. If this is unknown, it returns 0. Two
+// hang-ups after the same time show a time limit. A person may have caused a single hang-up. The result is 80 % of the
+// shortest limit.
 func (c Caller) Patience(now time.Time) time.Duration {
 	shortest := time.Duration(0)
 	for i, a := range c.HangUps {
@@ -56,7 +56,7 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
-// ReadPatience reads only what was learned from a caller's hang-ups. The list of its requests may be long.
+// ReadPatience reads only the knowledge from a caller's hang-ups. The list of its requests may be long.
 func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	var of struct {
 		HangUps []HangUp `json:"hang_ups"`
@@ -65,7 +65,7 @@ func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	return Caller{HangUps: of.HangUps}, err
 }
 
-// ReadCaller reads what is stored about a caller, or the zero value.
+// ReadCaller reads the stored data about a caller, or the zero value.
 func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingCaller+name, &c)
 	return c, s, err
@@ -123,14 +123,14 @@ func ReadReceiptKeys(r store.Reader) (k ReceiptKeys, s store.Setting, err error)
 	return k, s, err
 }
 
-// mostReceiptKeys is the number of keys that are kept at most, and keepReceiptKeys is how long a key is kept. The
-// latest key is always kept.
+// mostReceiptKeys is the maximum number of kept keys, and keepReceiptKeys is how long a key is kept. The latest key is
+// always kept.
 const (
 	mostReceiptKeys = 64
 	keepReceiptKeys = 90 * 24 * time.Hour
 )
 
-// With returns the keys and one more key. With drops keys that have not been used for a long time.
+// With returns the keys and one more key. With drops keys that have been unused for a long time.
 func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	kept := slices.DeleteFunc(slices.Clone(k.Keys), func(o ReceiptKey) bool { return o.ID == key.ID || key.Since.Sub(o.Since) > keepReceiptKeys })
 	kept = append(kept, key)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,20 +14,22 @@ import (
 )
 
 // CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap was ever in force. When the cap is reached, further requests wait in Held without a
-// card. These requests are pending like any other request. The clocks of these requests run, and an escalation shows
-// them to the lead. A request stores the addresses of all queues that count it, so that it can be removed from these
+// address at which the policy's cap has ever been in force. When the cap is reached, more requests wait in Held without
+// a card. These requests are pending like any other request. The deadlines of these requests run, and an escalation
+// shows the requests to the lead. A request stores the addresses of all queues that count it. So it can leave these
 // queues when it ends.
 type CardQueue struct {
-	Open  []QueuedCard `json:"open,omitempty"`
-	Held  []QueuedCard `json:"held,omitempty"`
-	Round int          `json:"round,omitempty"` // increases each time an empty queue begins to fill, so that people get a new notice
+	Open  []QueuedCard         `json:"open,omitempty"`
+	Held  []QueuedCard         `json:"held,omitempty"`
+	Round int                  `json:"round,omitempty"` // increases each time an empty queue begins to fill, so that people get a new notice
+	Turns []approvers.PersonID `json:"turns,omitempty"` // the requesters of the cards; the one whose card was opened last is at the end
 }
 
 // QueuedCard is one card of a queue: a request, or the requests of a bundle.
 type QueuedCard struct {
-	Bundle   string   `json:"bundle,omitempty"`
-	Requests []string `json:"requests"`
+	Bundle    string             `json:"bundle,omitempty"`
+	Requests  []string           `json:"requests"`
+	Requester approvers.PersonID `json:"requester,omitempty"` // a person or a client; empty: the program that queued the card did not store it
 }
 
 // CardQueueNotice returns the reference of a queue's notice: the address and the round.
@@ -57,8 +60,8 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 	return l, s, nil
 }
 
-// Add puts a request at the end of the queue if it waits, and otherwise among the open cards. If the request belongs to
-// a bundle whose card is counted, Add joins that card.
+// If a request must wait, Add puts it at the end of the queue. Otherwise Add puts it among the open cards. If the
+// request belongs to a bundle whose card is counted, Add joins that card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
@@ -70,27 +73,56 @@ func (l *CardQueue) Add(r approvers.Request, waits bool) {
 			}
 		}
 	}
-	c := QueuedCard{Requests: []string{r.ID}}
+	c := QueuedCard{Requests: []string{r.ID}, Requester: r.Facts.Asker}
 	if r.Bundled() {
 		c.Bundle = r.Bundle
 	}
 	if waits {
 		l.Held = append(l.Held, c)
 	} else {
-		l.Open = append(l.Open, c)
+		l.open(c)
 	}
 }
 
-// Admit moves cards from the head of the queue to the open cards, until the number of open cards is most. Admit returns
-// the moved cards. If most is zero, Admit moves all cards.
-func (l *CardQueue) Admit(most int) []QueuedCard {
-	n := len(l.Held)
-	if most > 0 {
-		n = min(n, max(0, most-len(l.Open)))
+func (l *CardQueue) open(c QueuedCard) {
+	l.Open = append(l.Open, c)
+	l.Turns = append(slices.DeleteFunc(slices.Clone(l.Turns), func(who approvers.PersonID) bool { return who == c.Requester }), c.Requester)
+}
+
+// Admit moves cards from the queue to the open cards, until the number of open cards is most. Admit returns the moved
+// cards. If most is zero, Admit moves all cards.
+func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
+	for len(l.Held) > 0 && (most == 0 || len(l.Open) < most) {
+		i := 0
+		if most > 0 {
+			i = l.next()
+		}
+		turn = append(turn, l.Held[i])
+		l.open(l.Held[i])
+		l.Held = slices.Delete(slices.Clone(l.Held), i, i+1)
 	}
-	turn := l.Held[:n:n]
-	l.Open, l.Held = append(l.Open, turn...), l.Held[n:]
+	l.Turns = slices.DeleteFunc(slices.Clone(l.Turns), func(who approvers.PersonID) bool {
+		has := func(c QueuedCard) bool { return c.Requester == who }
+		return !slices.ContainsFunc(l.Open, has) && !slices.ContainsFunc(l.Held, has)
+	})
 	return turn
+}
+
+// next returns the place of the card that leaves the queue next, so that no requester's flood delays the cards of
+// others. The card is the oldest one of the requester with the fewest open cards. Of several such requesters, it is the
+// one whose last card was opened first.
+func (l *CardQueue) next() (place int) {
+	open := map[approvers.PersonID]int{}
+	for _, c := range l.Open {
+		open[c.Requester]++
+	}
+	for i, c := range l.Held {
+		best := l.Held[place].Requester
+		if cmp.Or(cmp.Compare(open[c.Requester], open[best]), cmp.Compare(slices.Index(l.Turns, c.Requester), slices.Index(l.Turns, best))) < 0 {
+			place = i
+		}
+	}
+	return place
 }
 
 // Waits reports whether a request waits in the queue.
@@ -107,7 +139,7 @@ func (l CardQueue) Waiting() int {
 	return n
 }
 
-// Remove removes a request from its card. If the card then has no requests, the card is removed too.
+// Remove removes a request from its card. If the card then has no requests, it is removed, too.
 func (l *CardQueue) Remove(id string) {
 	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
 }
@@ -141,7 +173,7 @@ func apart(cards []QueuedCard, id string) []QueuedCard {
 		if c.Requests = slices.Delete(slices.Clone(c.Requests), i, i+1); len(c.Requests) > 0 {
 			out = append(out, c)
 		}
-		out = append(out, QueuedCard{Requests: []string{id}})
+		out = append(out, QueuedCard{Requests: []string{id}, Requester: c.Requester})
 	}
 	return out
 }

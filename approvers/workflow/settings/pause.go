@@ -11,8 +11,8 @@ import (
 )
 
 // Pause records whether everything is paused. During a pause, no tool runs and no model is called. The pause survives a
-// restart. People can still decide, and deadlines pass as usual. A request that nobody decides is rejected even during
-// a pause.
+// restart. People can still decide, and deadlines pass as usual. If nobody decides a request, it is rejected even
+// during a pause.
 type Pause struct {
 	On     bool               `json:"on"`
 	By     approvers.PersonID `json:"by"` // who paused or resumed last
@@ -24,8 +24,8 @@ type Pause struct {
 // Ref returns the reference of the messages about a pause. The reference contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
-// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused, so that nothing runs
-// until a person decides.
+// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused. So nothing runs until
+// a person decides.
 func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingPause)
 	if errors.Is(err, store.ErrNotFound) {

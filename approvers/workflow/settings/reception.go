@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// Reception records the time up to which all messages were received, and the gap whose messages are being read.
+// Reception records two facts: the time up to which the bot received all messages, and the gap whose messages it is
+// reading.
 type Reception struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
 	Open  time.Time `json:"open"`           // the last time at which Slack could deliver. Over HTTP it can be later than Until, because Until is then the time of Slack's last request
@@ -25,8 +26,8 @@ type Gap struct {
 	Done     string    `json:"done,omitempty"`  // all channels with an id up to this one have been read
 }
 
-// RereadMargin is how long before a gap the reading of messages begins, because Slack may have given up a delivery just
-// before the gap, and because the clocks of Slack and of this machine may differ.
+// RereadMargin is how long before a gap the reading begins. Slack may have dropped a delivery just before the gap, and
+// the clocks of Slack and this machine may differ.
 const RereadMargin = 10 * time.Minute
 
 // MostReread limits how far back messages are read.
@@ -44,8 +45,8 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns the gap to read in a channel that the bot has joined. The gap is as long as possible, because it is
-// unknown how long the bot was not a member.
+// Joined returns the gap to read in a channel that the bot has joined. The gap is as long as possible, because nobody
+// knows how long the bot was not a member.
 func (r Reception) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Refusal is a feature that Slack refuses in this workspace: a kind of block, or a method. The bot does not try it
-// again before Until.
+// Refusal is a feature that Slack refuses in this workspace: a kind of block, or a method. Before Until, the bot does
+// not try the feature again.
 type Refusal struct {
 	What  string    `json:"what"`
 	Since time.Time `json:"since"`
@@ -17,7 +17,7 @@ type Refusal struct {
 	Cause string    `json:"cause"`
 }
 
-// ReadRefusals reads the refusals, including those whose Until has passed.
+// ReadRefusals reads the refusals, including refusals whose Until has passed.
 func ReadRefusals(r store.Reader) (list []Refusal, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingRefusals)
 	if errors.Is(err, store.ErrNotFound) {

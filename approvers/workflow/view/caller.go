@@ -54,7 +54,7 @@ func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest
 	return c, err
 }
 
-// Patience returns how long a client's call can be held before the client would hang up, as far as it is known.
+// Patience returns how long a client's call can be held before the client would hang up, if this is known.
 func (v *Reader) Patience(ctx context.Context, client string) (patience time.Duration, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		known, err := settings.ReadPatience(r, client)
@@ -136,7 +136,7 @@ type Change struct {
 	Key    string    // distinguishes it from the other changes of the request
 }
 
-// Change returns the latest change that is reported to the caller's webhook. ok is false if there is no such change:
+// Change returns the latest change that is reported to the caller's webhook. If there is no such change, ok is false:
 // the request waits and nobody has asked a question, or the caller has just claimed a call that needed no approval.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}

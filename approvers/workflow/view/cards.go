@@ -77,8 +77,8 @@ func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessa
 	return cards, nil
 }
 
-// Addresses returns the addresses at which the people of a request's stage read their cards, without repetition. This
-// is the address of each role. If a user group defines the stage, it is the direct messages of the group's members.
+// Addresses returns, without repetition, the addresses at which the people of a request's stage read their cards. This
+// is the address of each role. If a user group defines the stage, these are the direct messages of the group's members.
 func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil

@@ -33,8 +33,8 @@ func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	return &g, err
 }
 
-// GrantOwnerOf returns the person who gave the grant under which an execution ran. If the execution ran without a
-// grant, GrantOwnerOf returns "".
+// GrantOwnerOf returns the author of the grant under which an execution ran. If the execution ran without a grant,
+// GrantOwnerOf returns "".
 func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
 	g, err := GrantOf(r, e)
 	if g == nil || err != nil {

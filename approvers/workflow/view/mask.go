@@ -5,8 +5,8 @@ import (
 	"countersign/store"
 )
 
-// mask adds the arguments that the policy in force masks to a request's and a call's lists of masked arguments. If mask
-// adds an argument, it removes the preview, because the preview may contain the argument's value. r and c may be nil.
+// mask adds arguments to the masked arguments of a request and a call, if the policy in force masks them. If mask adds
+// an argument, it removes the preview, because the preview may contain the argument's value. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

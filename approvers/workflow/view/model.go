@@ -39,7 +39,7 @@ type Model struct {
 	Now          time.Time
 }
 
-// Call is one call of a step, with the data that shows for what the call waits.
+// Call is one call of a step. Its data show for what the call waits.
 type Call struct {
 	Call      store.Call
 	Execution *approvers.Execution

@@ -61,7 +61,7 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 }
 
 // PendingItems lists the items that wait for people. The items are grouped by kind, with the oldest items of each kind
-// first. more is true if there may be further items.
+// first. more is true if there may be more items.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false
@@ -110,7 +110,7 @@ func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
 	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err
 }
 
-// Locate returns the conversation of an item, and the outbox messages that show it.
+// Locate returns the conversation of an item, and the outbox messages that show the item.
 func (v *Reader) Locate(ctx context.Context, w PendingItem) (conv store.Conversation, messages []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		messages = nil

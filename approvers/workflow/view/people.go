@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Absence returns a person's absence, or the zero value if there never was one.
+// Absence returns a person's absence. If there was never one, it returns the zero value.
 func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		a, err = r.Absence(who)
@@ -17,7 +17,7 @@ func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approve
 	return a, err
 }
 
-// StandsInFor lists the current and future absences in which the given person is the stand-in.
+// StandsInFor lists the current and future absences with the given person as the stand-in.
 func (v *Reader) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list = nil
@@ -56,8 +56,8 @@ func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error)
 	return away, nil
 }
 
-// StageSnapshot is a request and the people who are away now, by Slack user id. With this data, the people of the
-// request's stage can be looked up.
+// StageSnapshot is a request and the people who are away now, by Slack user id. With this data, the bot can look up the
+// people of the request's stage.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence

@@ -51,7 +51,7 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 	return e, err
 }
 
-// ErrNoResult means that the conversation has no run with this id whose result could be read.
+// ErrNoResult means that the conversation has no run with this id and a readable result.
 var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note that says what was cut")
 
 // WholeResult returns the complete result of a run. The model may have received only the beginning of the result. Only
@@ -101,7 +101,8 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 	return row, err
 }
 
-// Reception returns the time up to which all messages were received, and the gap whose messages are being read.
+// Reception returns two facts: the time up to which the bot received all messages, and the gap whose messages it is
+// reading.
 func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out, _, err = settings.ReadReception(r)
@@ -139,7 +140,7 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 	return turn, err
 }
 
-// Unseen lists the runs whose outcome people have to find out after a restore: interrupted runs, and runs whose outcome
+// Unseen lists the runs whose outcome people must find out after a restore: interrupted runs, and runs whose outcome
 // was already unknown.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {

@@ -32,8 +32,8 @@ type LeftoverMessage struct {
 	store.Leftover
 }
 
-// Deferred counts the deliveries that wait because Slack does not name their sender. Deferred also counts the
-// deliveries that wait behind such a delivery, because deliveries must be handled in order.
+// Deferred counts the deliveries that wait because Slack does not name their sender. Deferred also counts deliveries
+// behind such a delivery, because deliveries must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest

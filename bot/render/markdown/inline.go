@@ -66,7 +66,7 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	return nil
 }
 
-// linked shows the target of a link beside its words, so that the words can't pretend to be another address.
+// linked shows the target of a link beside its words. So the words can't imitate another address.
 func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > 2000 {
 		if words == "" {

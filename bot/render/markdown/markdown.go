@@ -1,11 +1,11 @@
-// Package markdown turns a model's Markdown into Slack's rich text. Every word of the result is literal. Therefore a
-// model can't mention anybody, hide a link behind other words, or imitate the bot's buttons.
+// Package markdown turns a model's Markdown into Slack's rich text. Every word of the result is literal. So a model
+// can't mention people, hide a link behind other words, or imitate the bot's buttons.
 //
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
-// Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown as
-// it is written. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank
-// line. Therefore a text can be shown while it is being written: Settled returns the part that can no longer change.
-// For any text, the parsing time grows linearly with the text's length.
+// Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
+// unchanged. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line.
+// So the bot can show a text while the model writes it: Settled returns the part that can no longer change. For any
+// text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -179,8 +179,8 @@ func quotePieces(lines []string) []Piece {
 	return out
 }
 
-// All items of a Slack list have the same kind and depth. Therefore listPieces makes one list of each sequence of items
-// with the same kind and depth.
+// All items of a Slack list have the same kind and depth. So listPieces makes one list from each sequence of items with
+// the same kind and depth.
 func listPieces(lines []string) []Piece {
 	var out []Piece
 	for _, l := range lines {
@@ -198,7 +198,7 @@ func listPieces(lines []string) []Piece {
 	return mergeLists(out)
 }
 
-// listItem returns the text of a list item, and a list for this item alone. An ordered list begins with the item's
+// listItem returns the text of a list item, and a list with this item alone. An ordered list begins with the item's
 // number.
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
@@ -211,7 +211,7 @@ func listItem(l string) (*slack.RichTextList, string) {
 	return slack.NewRichTextList(slack.RTEListBullet, min(len(m[1])/2, 8)), m[2]
 }
 
-// mergeLists joins consecutive items of one kind and depth. A list that goes on after a deeper list continues its
+// mergeLists joins consecutive items of one kind and depth. If a list continues after a deeper list, it continues its
 // numbers, even if every item is written as "1.".
 func mergeLists(in []Piece) []Piece {
 	var out []Piece
@@ -240,8 +240,8 @@ func mergeLists(in []Piece) []Piece {
 	return out
 }
 
-// Settled returns the length in bytes of the part of a Markdown text that later text can't change. This part ends at
-// the last blank line outside a fence, or at the end of a fence.
+// Settled returns the length in bytes of a Markdown text's settled part. Later text can't change this part. This part
+// ends at the last blank line outside a fence, or at the end of a fence.
 func Settled(text string) (n int) {
 	for n = range settled(text) {
 	}

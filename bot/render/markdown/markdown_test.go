@@ -82,7 +82,7 @@ func TestParse(t *testing.T) {
 		"    indented\n    twice":                  {"text: indented\ntwice"},
 		"see http://a.example/x, or not \u202etxt": {"text: see {link http://a.example/x}, or not ⟨U+202E⟩txt"},
 
-		// Numbers stay as they are written, across blank lines and deeper lists.
+		// Numbers do not change, across blank lines and deeper lists.
 		"1. a\n2. b\n   - x\n   - y\n3. c": {"1. a", "2. b", " - x", " - y", "3. c"},
 		"1. a\n   - x\n1. b\n   - y\n1. c": {"1. a", " - x", "2. b", " - y", "3. c"},
 		"1. a\n\n2. b\n\nbetween\n\n3. c":  {"1. a", "2. b", "text: between", "3. c"},

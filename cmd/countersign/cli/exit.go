@@ -13,7 +13,7 @@ const (
 	ExitFailed = 3 // it could not run
 )
 
-// Error is an error that sets the exit code of the process. The text of the error says what to do.
+// Error is an error that sets the exit code of the process. The error's text tells the operator what to do.
 type Error struct {
 	Code int
 	Err  error
@@ -23,7 +23,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// AnswerNo is the error of a command that ran and whose answer is no.
+// AnswerNo is the error of a command that ran and has the answer no.
 func AnswerNo(format string, args ...any) error {
 	return &Error{ExitNo, fmt.Errorf(format, args...)}
 }
@@ -38,7 +38,7 @@ func CouldNot(format string, args ...any) error {
 	return &Error{ExitFailed, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit code for an error. If an error carries no code, it happened while the command ran, and the exit
+// Code returns the exit code for an error. If an error has no code, it happened while the command ran, and the exit
 // code is ExitFailed.
 func Code(err error) int {
 	var e *Error

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// WholeFile writes a file that appears under its name only when it is completely written and synced. Only the owner can
-// read the file.
+// WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
+// the file.
 func WholeFile(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600

@@ -62,8 +62,8 @@ func Problems(err error) []error {
 	return out
 }
 
-// WaitsFor names the approvers that a pending request waits for: roles, including roles that joined later, and people
-// who were added to the stage.
+// WaitsFor names the approvers of a pending request: its roles, including later roles, and people who were added to the
+// stage.
 func WaitsFor(req approvers.Request) string {
 	stage := req.CurrentStage()
 	stage.Quorum = 1

@@ -47,8 +47,8 @@ type Doctor struct {
 	URL       string                                                     // the bot's public address; empty: unknown
 	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as known without asking their sources
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
-	// Excess lists the rights of the database's role that the bot does not need, and says how to revoke them. If there
-	// are no such rights, the list is empty.
+	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
+	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
 	// AskBot asks the running bot whether it can read its store, and which features Slack refuses in its workspace.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)

@@ -48,7 +48,7 @@ func (d *Doctor) gateway(ctx context.Context, env config.Env, policy *approvers.
 	}
 }
 
-// onThisMachine reports whether only programs on this machine can reach an address of a listener.
+// onThisMachine reports whether a listener's address can be reached only from this machine.
 func onThisMachine(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -47,7 +47,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	}
 }
 
-// requestURL checks one Request URL. requestURL returns false if the other URLs would fail for the same reason.
+// requestURL checks one Request URL. If the other URLs would fail for the same reason, requestURL returns false.
 func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, path, settings string) bool {
 	err := challenge(ctx, at, path, env.SigningSecret.Reveal())
 	var status statusError
@@ -77,8 +77,8 @@ func (s statusError) Error() string {
 // errChallenge is the error for an address that does not return the challenge.
 var errChallenge = errors.New("it does not return the challenge")
 
-// challenge sends an address a random value that it must return. The request has the form of the requests that Slack
-// sends to the path.
+// challenge sends a random value to an address, and expects the same value back. The request has the form of the
+// requests that Slack sends to the path.
 func challenge(ctx context.Context, at, path, secret string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -50,7 +50,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 	}
 }
 
-// memberProblem has the reason why a member of a role can't decide, and advice on what to do about it.
+// memberProblem has the reason why a member of a role can't decide, and the remedy.
 type memberProblem struct{ what, do string }
 
 // role reports which people of a role can decide.
@@ -77,8 +77,8 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// look looks up a member of a role: a person or a group. The function returns the names of the people who can decide,
-// by id, and the reasons why other people can't. more is true if a group has members that were not looked up.
+// look looks up a member of a role: a person or a group. By id, the function returns the names of the people who can
+// decide, and the reasons why other people can't. more is true if a group has members that were not looked up.
 func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {
@@ -126,7 +126,7 @@ func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[
 	return able, len(users) > maxGroupPeople, troubles, nil
 }
 
-// person looks up a user, unless that was done before.
+// person looks up a user, unless an earlier call has done this.
 func (g *slackRegister) person(ctx context.Context, user, of string, able map[approvers.PersonID]string) ([]memberProblem, error) {
 	who, asked := g.people[user]
 	if !asked {
@@ -162,7 +162,7 @@ func checkAuthority(who approvers.Identity, named string, able map[approvers.Per
 	return []memberProblem{{fmt.Sprintf("%s (%s) %s, and can't decide", who.Name, named, why), "remove the person from the role"}}
 }
 
-// quorums returns, for each role, the largest quorum among the stages that name only that role.
+// For each role, quorums returns the largest quorum among the stages with only this role.
 func quorums(p *approvers.Policy) map[string]int {
 	out := map[string]int{}
 	ask := func(stages []approvers.Stage) {

@@ -108,8 +108,8 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	}
 }
 
-// scopes compares the scopes of the token with those of the manifest. If no feature of the policy needs a missing
-// scope, there is only a warning.
+// scopes compares the token's scopes with the manifest's scopes. If no feature of the policy needs a missing scope,
+// there is only a warning.
 func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))

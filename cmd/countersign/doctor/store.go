@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// diskLow is the free space on the store's disk below which there is a warning.
+// If the store's disk has less free space than diskLow, there is a warning.
 const diskLow = 1 << 30
 
 // Store is a store that can check itself.
@@ -26,8 +26,8 @@ type Store interface {
 	Check(ctx context.Context) error
 }
 
-// store checks whether the store can be used, and whether its disk has free space. If a bot holds the store, its
-// contents are not checked, because writers would have to wait.
+// store checks whether the store can be used, and whether its disk has free space. If a bot holds the store, the doctor
+// does not check its contents, because writers would have to wait.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
 	path, put := named(env.Store), "put a backup in its place: countersign restore"

@@ -1,6 +1,6 @@
-// Package hookcmd has the commands of hooks. The commands of hooks are the commands "countersign hook …", and the whole
-// program countersign-hook, which starts faster because it has nothing else. The package imports little, because it is
-// started for each tool call of a coding agent.
+// Package hookcmd has the commands of hooks. The commands of hooks are the commands "countersign hook …". The program
+// countersign-hook has only these commands, and so starts faster. The package imports little, because it is started for
+// each tool call of a coding agent.
 package hookcmd
 
 import (
@@ -50,7 +50,7 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 // exit ends the process with a code that no error of the other commands has. Tests replace exit.
 var exit = os.Exit
 
-// agentCommand answers one event. The exit code is always 0 with an answer, or 2, which agents take as a denial.
+// agentCommand answers one event. The exit code is always 0 with an answer, or 2, which agents treat as a denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)

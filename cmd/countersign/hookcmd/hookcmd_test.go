@@ -196,7 +196,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestInstallAsks shows that the installation first shows the change, and makes it only after the answer yes.
+// TestInstallAsks shows that the installation first shows the change. It makes the change only after the answer yes.
 func TestInstallAsks(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	const before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n"

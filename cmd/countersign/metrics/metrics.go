@@ -173,7 +173,7 @@ func (m *Metrics) Count(e workflow.Event) {
 	}
 }
 
-// requestEnded counts what the end of a request says about people and the run.
+// requestEnded counts the metrics that follow from the end of a request, about people and the run.
 func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
 	r := e.Request
 	switch {
@@ -363,7 +363,7 @@ type Policies interface {
 	Differs() map[string]bool // for each file: it is not the one in force
 }
 
-// policyMetrics shows which policy this process uses, and whether the process's files are the ones in force.
+// policyMetrics shows which policy this process uses, and whether the process's files are in force.
 type policyMetrics struct{ Policies }
 
 var (

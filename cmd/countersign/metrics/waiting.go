@@ -38,7 +38,7 @@ func (c waitingMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What can't be read is missing.
+// Collect implements prometheus.Collector. If a figure can't be read, it is missing.
 func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(undeliveredMsgs, float64(u.Deferred.Count), "deferred")
 }
 
-// WatchWaiting adds metrics of what waits.
+// WatchWaiting adds metrics of waiting work.
 func (m *Metrics) WatchWaiting(wf *workflow.Workflow, s store.Store, log *slog.Logger) {
 	m.registry.MustRegister(waitingMetrics{wf, s, log})
 }

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// click finds the button where the person can see it, clicks it, and fills in the form that opens.
+// click finds a button that the person can see, clicks it, and fills in the form that opens.
 func (p *player) click(ctx context.Context, do click) error {
 	who := p.as(do.who)
 	message, button, err := p.button(ctx, do)
@@ -87,9 +87,9 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 	return workspaceclient.Element{}, closeAll(ctx, who)
 }
 
-// button searches everything that a person can see for a button: the bot's direct messages, the threads of
-// conversations, and the person's channels, newest message first. button prefers a button of the current conversation.
-// If there is no such button, the returned element has no action.
+// button searches for a button in everything that a person can see: the bot's direct messages, the threads of
+// conversations, and the person's channels. It searches the newest message first. button prefers a button of the
+// current conversation. If there is no such button, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
 	channels, err := who.Channels(ctx)
@@ -126,7 +126,7 @@ func (p *player) button(ctx context.Context, do click) (workspaceclient.Message,
 	return elsewhere.message, elsewhere.button, nil
 }
 
-// foundButton is a found button; here means that it belongs to the current conversation.
+// foundButton is a found button. If here is true, it belongs to the current conversation.
 type foundButton struct {
 	message workspaceclient.Message
 	button  workspaceclient.Element
@@ -167,7 +167,7 @@ func (do click) names(label string) bool {
 	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details" // of a bundle's call
 }
 
-// subject is the call or turn that a button is about.
+// subject is the call or turn to which a button belongs.
 type subject struct {
 	tool         string
 	words        string // the call's preview and arguments

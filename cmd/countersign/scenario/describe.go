@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// describe returns the state of a call on one line. As long as there is nothing to report, the function returns "".
+// describe returns the state of a call on one line. While there is nothing to report, the function returns "".
 func describe(r store.Reader, c store.Call) (string, error) {
 	about := c.Tool
 	if c.Preview != "" {
@@ -77,7 +77,7 @@ func remarked(tool string, m approvers.Remark) string {
 }
 
 // progress describes how many approvals a stage has. If the policy has changed since the request was made, the function
-// also describes the stages that follow.
+// also describes the next stages.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.CurrentStage().Quorum; quorum > 1 {

@@ -11,8 +11,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or stays open after the
-// submission, its text is added to the transcript.
+// fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or remains open
+// afterwards, its text is added to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {

@@ -11,7 +11,7 @@ import (
 	"countersign/agent/client"
 )
 
-// clientLines are what another agent does over the gateway, in the mode "decide": it runs its tools itself.
+// clientLines are the actions of another agent over the gateway, in the mode "decide". The agent runs its tools itself.
 var clientLines = []line{
 	{`CLIENT asks over the gateway for TOOL: {"service":"shop"}`, regexp.MustCompile(`^([\w-]+) asks over the gateway for ([\w.-]+): (\{.*\})$`), func(m []string) (action, error) {
 		if !json.Valid([]byte(m[3])) {
@@ -48,8 +48,8 @@ func (p *player) askAs(ctx context.Context, name, tool, args string) error {
 	return err
 }
 
-// goOnAs reads the decision about the client's newest call of a tool. If it was approved, the client claims it, runs the
-// tool and reports the result.
+// goOnAs reads the decision about the client's newest call of a tool. If it was approved, the client claims it, runs
+// the tool and reports the result.
 func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 	c, err := p.demo.Gateway(name)
 	if err != nil {

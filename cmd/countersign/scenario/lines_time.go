@@ -89,7 +89,7 @@ func readTime(text string) (time.Time, error) {
 	return t, nil
 }
 
-// maxSteps limits how many timers may fall due, one after the other, while time passes.
+// maxSteps limits how many timers may become due one after the other while time passes.
 const maxSteps = 1000
 
 // pass lets time pass. Timers that fall due in this time are handled at their due time.
@@ -111,7 +111,7 @@ func (p *player) pass(ctx context.Context, until time.Time) error {
 	return fmt.Errorf("more than %d things fell due meanwhile", maxSteps)
 }
 
-// reload puts another policy file into force. If the file is refused, the transcript says so.
+// reload puts another policy file into force. If the file is refused, the transcript reports this.
 func (p *player) reload(ctx context.Context, file string) error {
 	problems, err := p.demo.Reload(ctx, p.script.beside(file))
 	for _, problem := range problems {

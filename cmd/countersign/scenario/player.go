@@ -27,7 +27,7 @@ type Demo interface {
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
 	// Settled reports whether all messages are delivered and handled. If so, the state does not change until a timer
-	// falls due or a person acts. paused is true if the bot is paused and work in progress waits for the end of the
+	// becomes due or a person acts. paused is true if the bot is paused and work in progress waits for the end of the
 	// pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
@@ -35,12 +35,12 @@ type Demo interface {
 	Now() time.Time
 	// NextDue returns the time at which the next timer falls due. If no timer is set, NextDue returns zero.
 	NextDue(ctx context.Context) (time.Time, error)
-	// Advance sets the clock forward to a time, and makes the bot do all work that becomes due.
+	// Advance sets the clock forward to a time. The bot then does all work that becomes due.
 	Advance(to time.Time)
 
 	// Reload puts another policy file into force. If the file is refused, problems has the reasons.
 	Reload(ctx context.Context, path string) (problems []error, err error)
-	// Restart stops the bot, lets time pass without a bot, and starts another bot on the same store.
+	// Restart stops the bot, lets time pass, and starts another bot on the same store.
 	Restart(ctx context.Context, down time.Duration) error
 	// StopDuring stops the bot at the next run of a tool, before or after the tool acts.
 	StopDuring(tool string, afterItActed bool)
@@ -123,7 +123,7 @@ func (p *player) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: p.demo.WorkspaceURL(), User: strings.ToLower(name)}
 }
 
-// act plays an action, waits until all of its effects are visible, and returns the new lines.
+// act plays an action, waits until all its effects are visible, and returns the new lines.
 func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
@@ -191,8 +191,8 @@ func (p *player) say(ctx context.Context, who, where, text string) error {
 	return nil
 }
 
-// command sends a slash command. Slack does not accept slash commands in threads, so a command without a place goes to
-// the channel of the thread.
+// command sends a slash command. Slack accepts no slash commands in threads. So a command without a place goes to the
+// thread's channel.
 func (p *player) command(ctx context.Context, who, where, text string) error {
 	switch where {
 	case "":
@@ -208,8 +208,8 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	return err
 }
 
-// settle waits until all messages are delivered and handled, and every turn has ended or waits for people or for the
-// end of a pause.
+// settle waits until all messages are delivered and handled, and until every turn has ended, waits for people, or waits
+// for the end of a pause.
 func (p *player) settle(ctx context.Context) error {
 	for {
 		settled, err := p.settled(ctx)

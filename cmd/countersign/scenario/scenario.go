@@ -42,7 +42,7 @@ import (
 //	Sam pauses notifications for 2 hours
 //	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends the pause
 //
-// What another agent does, which is a client of the gateway and runs its tools itself:
+// The actions of another agent, which is a client of the gateway and runs its tools itself:
 //
 //	ci asks over the gateway for deploy: {"service":"shop"}
 //	ci goes on with deploy: deployed   claims the approval, runs the tool, and reports this result
@@ -58,8 +58,8 @@ import (
 //
 // The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
 // people, by person. "Teo is told: …" has the first line of a new direct message. "Countersign to Teo: …" is an
-// ephemeral message that only Teo sees. The card of a request for the role that has to decide it is not listed, unless
-// the card shows several requests.
+// ephemeral message that only Teo sees. The card for the role that decides a request is not listed, unless the card
+// shows several requests.
 type Scenario struct {
 	Name    string
 	Policy  string    // a path; empty: the demo's
@@ -67,7 +67,7 @@ type Scenario struct {
 	actions []action
 }
 
-// action is one action of a person, or one event, with the lines that must be seen afterwards.
+// action is one action of a person, or one event, with the expected lines.
 type action struct {
 	line   int
 	text   string // as written
@@ -169,7 +169,7 @@ func parseAction(text string) (action, error) {
 	return action{}, fmt.Errorf("%q is none of: %s", text, strings.Join(forms, " · "))
 }
 
-// matches reports whether a line that was seen matches the expected line, in which "…" stands for any text.
+// matches reports whether a visible line matches the expected line. In the expected line, "…" stands for any text.
 func matches(expected, seen string) bool {
 	parts := strings.Split(expected, "…")
 	for i := range parts {

@@ -110,8 +110,8 @@ func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found [
 	return found, nil
 }
 
-// tells returns the line for a message to a person, or "" if the transcript omits the message. For a card, the line has
-// first the card's subject, and then the reason why the person got the card.
+// tells returns the line for a message to a person, or "" if the transcript omits the message. For a card, the line
+// first has the card's subject, and then the reason why the person got the card.
 func (p *player) tells(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
 	text := strings.TrimSpace(workspaceclient.Plain(m.Text, p.called))
 	if m.Ephemeral {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// handle processes a request as far as the turn allows: it queues a call, reports a finished one, or asks for missing
+// handle processes a request as far as the turn allows: it queues a call, reports a finished call, or asks for missing
 // details.
 func (d *responder) handle(w *request) {
 	switch {

@@ -27,7 +27,7 @@ type Tool struct {
 	Parameters json.RawMessage
 }
 
-// Answer is either a text or calls.
+// Answer is a text, or calls.
 type Answer struct {
 	Text  string
 	Calls []Call

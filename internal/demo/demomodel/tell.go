@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// report adds how a call of this turn ended to the answer, and offers alternatives if the call failed.
+// For a call of this turn, report adds a sentence to the answer that says how the call ended. If the call failed,
+// report offers alternatives.
 func (d *responder) report(w *request, i int) {
 	c := d.t.done[i]
 	d.told = append(d.told, d.outcome(w, c))

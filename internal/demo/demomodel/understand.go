@@ -62,7 +62,7 @@ func (d *responder) understand() (requests []request, talk string) { //nolint:cy
 		w.kind, w.text, w.pick = searchOrders, plainText, pick{}
 		return []request{w}, ""
 	}
-	// "The second one?" after a list asks for the details of that order.
+	// After a list, "The second one?" asks for the details of the second order.
 	if p := findPick(plainText); len(d.m.listing) > 0 && (p.way != "" || len(byItem(plainText, d.m.listed())) > 0) {
 		return []request{{kind: searchOrders, text: plainText, pick: p}}, ""
 	}

@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree checks that the argument struct accepts all arguments that the schema accepts, and that
-// the schema refuses all arguments that the struct refuses.
+// TestSchemasAndArgumentsAgree compares the schema with the argument struct. Both must accept the same arguments, and
+// both must refuse the same arguments.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {

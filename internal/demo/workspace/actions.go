@@ -73,8 +73,8 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	return wire.Encode(out), trigger, nil
 }
 
-// choice checks what the person pressed or chose, and returns the fields that the action gets. If the element has a
-// state, choice also stores the value.
+// choice checks the person's click or choice, and returns the fields for the action. If the element has a state, choice
+// also stores the value.
 func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
 	e := target.Element
 	value, given := p.values["value"]
@@ -184,7 +184,7 @@ func shownTo(e object, user string) bool {
 	return !limited || len(list) == 0 || slices.Contains(list, any(user))
 }
 
-// remember keeps what a person chose in a message's inputs until the server ends.
+// Until the server ends, remember keeps a person's choices in the inputs of a message.
 func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
 	if c.chosen == nil {
 		c.chosen = map[string]blockkit.State{}
@@ -210,7 +210,7 @@ func (s *Server) interaction(kind string, u *user) object {
 	}
 }
 
-// channelRef returns a channel in the form in which interaction payloads name it.
+// channelRef returns a channel in the form that interaction payloads use.
 func channelRef(ch *channel) object {
 	name := ch.Name
 	switch {
@@ -266,7 +266,7 @@ func pressed(p blockkit.Placed, state object, ts string) object {
 	return out
 }
 
-// offerKey returns the key under which the options of an external select are stored for a person.
+// offerKey returns the key under which an external select's options are stored for a person.
 func offerKey(user string, where acted, target blockkit.Placed) string {
 	if where.view != nil {
 		return user + "|" + where.view.ID + "|" + target.BlockID + "|" + target.ActionID()
@@ -274,8 +274,7 @@ func offerKey(user string, where acted, target blockkit.Placed) string {
 	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
 }
 
-// suggest is POST /people/{user}/options: it returns the options that the app offers in an external select for a typed
-// text.
+// suggest is POST /people/{user}/options. It returns the app's options in an external select for a typed text.
 func (s *Server) suggest(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, key, failed := s.suggestionPayload(p)

@@ -97,7 +97,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	body, failed := s.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
-		// With this fault, the method has done its work, but the caller gets no answer.
+		// With this fault, the method does its work, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
 	}
 	switch {

@@ -326,8 +326,8 @@ func TestActionsInMessages(t *testing.T) {
 	}
 }
 
-// A click reaches the app with the version of the message that the person saw, even if the app has changed the message
-// since the page read it. As in Slack, the blocks of a changed message get new ids.
+// A click reaches the app with the message version that the person saw, even if the app has changed the message since.
+// As in Slack, the blocks of a changed message get new ids.
 func TestClickOnEarlierVersion(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

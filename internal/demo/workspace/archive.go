@@ -18,7 +18,7 @@ func (s *Server) archiveAs(p *personCall) (object, *apiError) {
 }
 
 // unarchiveAs is POST /people/{user}/unarchive. As in Slack, a public channel has no members afterwards, so the app
-// must be invited again; a private channel keeps its members.
+// must be invited again. A private channel keeps its members.
 func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !ch.Archived {

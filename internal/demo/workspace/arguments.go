@@ -21,8 +21,8 @@ type arguments struct {
 	token  string
 }
 
-// readArguments decodes a call. Like Slack, it reads the token from the Authorization header, a form body or the query,
-// but not from a JSON body.
+// readArguments decodes a call. As in Slack, it reads the token from the Authorization header, a form body or the
+// query. It does not read the token from a JSON body.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {
@@ -143,7 +143,7 @@ func (a arguments) nested(name string) (any, bool) {
 	return decoded, true
 }
 
-// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is neither an array nor an
+// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is not an array and not an
 // object.
 type badJSON struct{}
 

@@ -139,8 +139,8 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
-// look is POST /people/{user}/looks: the person views another channel while the app is open beside the channel.
-// thread_ts is a thread with the app.
+// look is POST /people/{user}/looks. The person views another channel while the app is open beside it. thread_ts is a
+// thread with the app.
 func (s *Server) look(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// lookingAt returns the person, and the channel that they are viewing, or nil.
+// lookingAt returns the person, and the channel that they view, or nil.
 func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil || p.text("context") == "" {

@@ -72,8 +72,8 @@ func (c *channel) kind() string {
 	}
 }
 
-// eventNamed returns the name of an event about a whole channel. The events of private channels have other names than
-// the events of public channels.
+// eventNamed returns the name of an event about a whole channel. The events of private and public channels have
+// different names.
 func (c *channel) eventNamed(what string) string {
 	if c.Private {
 		return "group_" + what
@@ -132,7 +132,7 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
-// visible returns a channel that the app can see: a public channel, or a channel of which the app is a member.
+// visible returns a channel that the app can see. This is a public channel, or a channel with the app as a member.
 func (s *Server) visible(id string) (*channel, *apiError) {
 	ch := s.channels[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {

@@ -47,8 +47,8 @@ func (s *Server) profile() object {
 	return object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
 }
 
-// placeInThread makes a message a reply. As in Slack, if thread_ts names a reply, the message goes to that reply's
-// thread; if thread_ts names no message, because the parent was deleted, the message goes to the channel itself.
+// placeInThread makes a message a reply. As in Slack, if thread_ts names a reply, the message goes to the reply's
+// thread. If the parent was deleted, thread_ts names no message, and the message goes to the channel.
 func (s *Server) placeInThread(ch *channel, m *message, threadTS string, broadcast bool) *apiError {
 	if threadTS == "" {
 		return nil
@@ -86,7 +86,7 @@ func (s *Server) publish(ch *channel, m *message) {
 	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
 }
 
-// ownMessage returns a message that the app may change. Like Slack's, update and delete take a channel's id only: they
+// ownMessage returns a message that the app may change. As in Slack, update and delete accept only a channel's id. They
 // accept no names and open no DM.
 func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
@@ -105,7 +105,7 @@ func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *api
 	return ch, m, nil
 }
 
-// updateMessage is chat.update. Text without blocks removes the blocks; without text and blocks, the message stays
+// updateMessage is chat.update. Text without blocks removes the blocks. Without text and blocks, the message is
 // unchanged.
 func (s *Server) updateMessage(c *call) (object, *apiError) {
 	ch, m, failed := s.ownMessage(c, "cant_update_message")

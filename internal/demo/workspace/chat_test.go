@@ -328,7 +328,7 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 	}
 }
 
-// An app without the scope of an event does not get the event, even if the app subscribed to the event.
+// Without the scope of an event, the app does not get the event, even if it subscribed to the event.
 func TestEventsNeedScopes(t *testing.T) {
 	for _, event := range DemoSeed().App.Events {
 		all := &Server{app: DemoSeed().App}

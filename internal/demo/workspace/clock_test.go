@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// When the workspace's clock jumps ahead by days, deadlines of a few seconds are not missed, deadlines of minutes have
+// The workspace's clock jumps ahead by days. Then deadlines of a few seconds are not missed, deadlines of minutes have
 // passed, and messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
 	b := newHarness(t)

@@ -69,7 +69,7 @@ func TestACommandsPayload(t *testing.T) {
 	}
 }
 
-// With should_escape the app gets ids and names, otherwise the text as typed.
+// With should_escape, the app gets ids and names. Otherwise it gets the typed text.
 func TestACommandsText(t *testing.T) {
 	seed := OpenSeed()
 	seed.App.Commands = append(seed.App.Commands, SeedCommand{Command: "/raw", Description: "Takes text as it is"})
@@ -110,8 +110,8 @@ func TestWhereCommandsDontWork(t *testing.T) {
 	}
 }
 
-// An app that needs more than three seconds answers through the response_url, for the person alone unless it sets
-// in_channel.
+// If an app needs more than three seconds, it answers through the response_url. Only the person sees the answer, unless
+// it sets in_channel.
 func TestACommandAnsweredLater(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -32,7 +32,7 @@ type Config struct {
 
 	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
 	AckTimeout time.Duration
-	// RetryDelays are the delays before an unacknowledged event is sent again (Slack: almost none, one minute, five
+	// RetryDelays are the pauses before an unacknowledged event is sent again (Slack: almost none, one minute, five
 	// minutes).
 	RetryDelays []time.Duration
 	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).
@@ -56,7 +56,7 @@ type Config struct {
 	// redirects as Slack does.
 	HTTP *http.Client
 
-	// Pick chooses one of n sockets for an envelope (Slack: any of them).
+	// Pick chooses one of n sockets for an envelope (Slack may choose any socket).
 	Pick func(n int) int
 
 	machine func() time.Time // the machine's own clock; tests stop it

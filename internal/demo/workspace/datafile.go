@@ -32,7 +32,7 @@ type stored struct {
 const storedVersion = 1
 
 // snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive. In
-// Slack, these also last only a short time. snapshot holds the lock only while it copies the state.
+// Slack, these also exist only for a short time. snapshot holds the lock only while it copies the state.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {
@@ -128,7 +128,7 @@ type saver struct {
 	last  error
 }
 
-// saveDelay is the time for which changes are collected before a write.
+// saveDelay is how long changes are collected before a write.
 const saveDelay = 200 * time.Millisecond
 
 func newSaver(cfg Config, take func() ([]byte, error)) *saver {
@@ -175,7 +175,7 @@ func (v *saver) run() {
 	}
 }
 
-// save writes a new file beside the old one and replaces it.
+// save writes a new file beside the old file, and then replaces the old file.
 func (v *saver) save() error {
 	raw, err := v.take()
 	if err != nil {

@@ -357,7 +357,7 @@ func TestDeliveryFaults(t *testing.T) {
 	}
 }
 
-// Each attempt to deliver an event may be lost, late or repeated, or its acknowledgement may be lost. An event that is
+// Each attempt to deliver an event may be lost, late or repeated. Or its acknowledgement may be lost. An event that is
 // lost four times never arrives.
 func TestMishaps(t *testing.T) {
 	fates := map[string][]delivery.Mishap{
@@ -454,8 +454,8 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// With concurrent clicks, messages, updates, reads and saves, each click reaches the app exactly once, every message is
-// stored, and timestamps are unique.
+// Clicks, messages, updates, reads and saves run concurrently. Each click reaches the app exactly once, every message
+// is stored, and timestamps are unique.
 func TestACrowd(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.DataFile = filepath.Join(t.TempDir(), "w.json") })
 	ts := b.postButton("C0000")

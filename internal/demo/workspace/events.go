@@ -85,7 +85,7 @@ func (s *Server) sendMention(ch *channel, m *message) {
 	s.emit("app_mention", mention)
 }
 
-// sendMessageChanged notifies the app of an edited message, even if the app itself edited the message.
+// sendMessageChanged notifies the app of an edited message, even if the app itself made the edit.
 func (s *Server) sendMessageChanged(ch *channel, before, m *message) {
 	if !ch.has(s.botUser.ID) {
 		return

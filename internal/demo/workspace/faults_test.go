@@ -125,8 +125,7 @@ func TestRealRates(t *testing.T) {
 	}
 }
 
-// When a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as that person
-// any more.
+// If a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as this person.
 func TestPeopleChange(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -167,8 +167,8 @@ func (r *recorder) Ask(kind string, payload json.RawMessage) (json.RawMessage, e
 	return nil, nil
 }
 
-// TestPayloadsAreSlacks makes people do everything that causes a delivery, and compares the fields of each delivery
-// with Slack's.
+// TestPayloadsAreSlacks makes people do all actions that cause a delivery. It compares the fields of each delivery with
+// Slack's fields.
 func TestPayloadsAreSlacks(t *testing.T) {
 	app, list := &recorder{told: map[string][]map[string]any{}}, readSlackFields(t)
 	b := newHarness(t, func(c *Config) { c.App = app })
@@ -436,7 +436,7 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// excepting fails the test for each difference without a reason, and for each reason without a difference.
+// excepting fails the test for each difference without a reason. It also fails for each reason without a difference.
 func (r fieldReport) excepting(t *testing.T, reasons map[string]string) {
 	t.Helper()
 	var lines []string

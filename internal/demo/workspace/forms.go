@@ -208,7 +208,7 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	payloads, failed := s.closePayloads(p)
 	s.mu.Unlock()
 	for _, payload := range payloads {
-		// The view is closed even if the app does not acknowledge.
+		// The view closes even if the app does not acknowledge.
 		if _, failed := s.askApp("interactive", payload); failed != nil {
 			s.log.Info("the app did not acknowledge view_closed")
 		}

@@ -367,8 +367,8 @@ func TestEphemeralsAreFew(t *testing.T) {
 	}
 }
 
-// Every method accepts as many calls per minute as its tier allows. The next call gets status 429 and the number of
-// seconds to wait.
+// Every method accepts the number of calls per minute that its tier allows. The next call gets status 429 and the
+// number of seconds to wait.
 func TestTiers(t *testing.T) {
 	b := newHarness(t)
 	b.srv.app.Scopes = nil

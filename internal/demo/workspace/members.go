@@ -80,7 +80,7 @@ func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	return object{"channel": s.channelSummary(u, ch)}, nil
 }
 
-// chosen returns those users of a call that pick accepts.
+// chosen returns the users of a call that pick accepts.
 func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
 		other, failed := s.anyone(name)

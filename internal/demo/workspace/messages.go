@@ -2,8 +2,8 @@ package workspace
 
 import "slices"
 
-// message is a stored message. The nested values of a message (blocks, reactions, the stream) are replaced as a whole
-// and never changed in place, so a copy of the struct is a copy of the message.
+// message is a stored message. Nested values of a message (blocks, reactions, the stream) are replaced as a whole and
+// never changed. So a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
 	ThreadTS    string     `json:"thread_ts,omitempty"` // also set on parents that have replies
@@ -43,7 +43,7 @@ func (m *message) allBlocks() []any {
 	return blocks
 }
 
-// reply reports whether the message is in a thread and is not its parent.
+// reply reports whether the message is in a thread and is not the thread's parent.
 func (m *message) reply() bool { return m.ThreadTS != "" && m.ThreadTS != m.TS }
 
 // topLevel reports whether the channel itself shows the message.

@@ -55,15 +55,15 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 }
 
 // personCall is a request by a person. The handler of such a request takes the lock itself, because some handlers must
-// release it while they wait for the app.
+// release the lock while they wait for the app.
 type personCall struct {
 	arguments
 	r *http.Request
 }
 
 // foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
-// could act as everybody. A browser must use an IP address or localhost. Any other name could belong to another website
-// and resolve to this machine.
+// could act as any person. A browser must use an IP address or localhost. Any other name could belong to another
+// website, and could resolve to this machine.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {

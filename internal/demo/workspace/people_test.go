@@ -187,7 +187,7 @@ func TestPeopleAreListed(t *testing.T) {
 	}
 }
 
-// Another website's page can't act through the browser of the person who runs the workspace.
+// Another website's page can't act through the browser of the workspace's user.
 func TestForeignOriginsAreRefused(t *testing.T) {
 	b := newHarness(t)
 	own := strings.TrimPrefix(b.http.URL, "http://")

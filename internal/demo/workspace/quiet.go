@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// quiet is a person's do-not-disturb time, which is a daily schedule and a pause. Times are in Unix seconds.
+// quiet is a person's do-not-disturb time: a daily schedule and a pause. Times are in Unix seconds.
 type quiet struct {
 	Enabled     bool  `json:"enabled"` // the daily time
 	NextStart   int64 `json:"next_start"`
@@ -17,8 +17,8 @@ type quiet struct {
 // snoozed reports whether the person has paused notifications.
 func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
 
-// window returns the current or next quiet time. Other people see a pause only as a quiet time: the
-// snooze_* properties are visible only to the person.
+// window returns the current or next quiet time. Other people see a pause only as a quiet time. The snooze_* properties
+// are visible only to the person.
 func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, end int64) {
 	if q.snoozed(now) {
 		return true, q.SnoozeFrom, q.SnoozeUntil

@@ -86,7 +86,7 @@ func TestSnoozing(t *testing.T) {
 	}
 }
 
-// An app gets events about quiet times only if it subscribed to these events.
+// An app gets events about quiet times only if it subscribed to them.
 func TestQuietTimesAreSubscribedTo(t *testing.T) {
 	for _, event := range []string{"dnd_updated_user", "user_change"} {
 		b := newHarness(t, func(c *Config) { c.Seed.App.Events = []string{event} })

@@ -91,7 +91,7 @@ func lastRead(ch *channel, user string) string {
 	return "0000000000.000000"
 }
 
-// unread counts what a person has not seen: top-level messages, and messages and replies that mention the person. In a
+// unread counts a person's unseen messages: top-level messages, and messages and replies that mention the person. In a
 // DM, both counts include every message.
 func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
 	if !ch.has(u.ID) {

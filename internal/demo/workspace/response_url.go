@@ -122,7 +122,7 @@ func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what c
 	s.changed(ch, &before, m)
 }
 
-// answerAct posts a new message, which only the person sees unless the response_type is in_channel.
+// answerAct posts a new message. Only the person sees it, unless the response_type is in_channel.
 func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
 	m := s.botMessage(what)
 	thread := args.text("thread_ts")

@@ -8,8 +8,8 @@ import (
 // kindScope holds the scope family of each kind of channel, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
-// Withhold takes scopes away from the app, as if it had been installed without them. Each call replaces the scopes of
-// the previous call, so a call without scopes grants all of them again. As in Slack, the app gets no event.
+// Withhold takes scopes away from the app, as if the app had been installed without them. Each call replaces the scopes
+// of the previous call. So a call without scopes grants all scopes again. As in Slack, the app gets no event.
 func (s *Server) Withhold(scopes ...string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)

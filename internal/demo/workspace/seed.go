@@ -39,7 +39,7 @@ type SeedTeam struct {
 	Domain string `yaml:"domain" json:"domain"`
 }
 
-// SeedApp is the app under test: its bot user, its tokens and the declarations of its manifest.
+// SeedApp is the app under test: its bot user, its tokens and its manifest's declarations.
 type SeedApp struct {
 	ID        string   `yaml:"id" json:"id"`
 	BotID     string   `yaml:"bot_id" json:"bot_id"`
@@ -66,7 +66,7 @@ type SeedCommand struct {
 	Description string `yaml:"description" json:"description"`
 	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // the arguments of the command, shown while a person types
 	// ShouldEscape is the manifest's "escape channels, users, and links". With ShouldEscape, @kenji reaches the app as
-	// <@U0004|kenji>. Without it, the text stays as typed.
+	// <@U0004|kenji>. Without it, the text stays as the person typed it.
 	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
 }
 

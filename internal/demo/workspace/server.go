@@ -18,7 +18,7 @@ import (
 // object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory under one lock. The lock is never held while waiting, for
+// Server is one workspace. All of its state is in memory under one lock. No code holds the lock while it waits, for
 // example for an acknowledgement or a slow reader.
 type Server struct {
 	cfg Config
@@ -95,7 +95,7 @@ func (s *Server) Close() error {
 }
 
 // Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
-// Delivered leaves out the deliveries that wait to be sent again after a fault.
+// Delivered ignores deliveries that wait for another try after a fault.
 func (s *Server) Delivered() (sent int, all bool) {
 	sent, pending := s.hub.Delivered()
 	return sent, pending == 0
@@ -161,7 +161,7 @@ func (s *Server) nextTS() string {
 	return wire.FormatTS(s.lastTS)
 }
 
-// base returns the URL under which the sender of the request r reaches this server.
+// base returns the URL at which the sender of the request r reaches this server.
 func (s *Server) base(r *http.Request) string {
 	if s.cfg.BaseURL != "" {
 		return strings.TrimSuffix(s.cfg.BaseURL, "/")
@@ -173,8 +173,8 @@ func (s *Server) base(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// appBase returns the URL under which the app reached this server last. If the app has not reached the server yet,
-// appBase returns the URL of the request r.
+// appBase returns the URL at which the app last reached this server. If the app has not reached the server yet, appBase
+// returns the URL of the request r.
 func (s *Server) appBase(r *http.Request) string {
 	if s.botHost != "" {
 		return s.botHost

@@ -20,7 +20,7 @@ type stream struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with returns a copy of the stream with further parts. Text is appended to the last part if that part is text. A task
+// with returns a copy of the stream with additional parts. If the last part is text, new text is appended to it. A task
 // replaces the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text that a person types reaches apps in Slack's notation: mentions, channels and links are written as <…>, and & < >
+// Text that a person types reaches apps in Slack's notation. Mentions, channels and links are written as <…>, and & < >
 // are escaped everywhere else. In code, & < > are escaped and nothing else changes.
 
 var (
@@ -30,7 +30,7 @@ func (s *Server) typed(text string) string {
 	})
 }
 
-// named adds names to ids, as Slack does in the text of a command with "escape channels, users, and links".
+// named adds names to ids, as Slack does in a command's text with "escape channels, users, and links".
 func (s *Server) named(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		id, _, _ := strings.Cut(strings.Trim(ref, "<>"), "|")
@@ -48,7 +48,7 @@ func (s *Server) named(text string) string {
 	})
 }
 
-// between applies one function to the matches of a pattern, and another to the text between them.
+// between applies one function to the matches of a pattern, and another function to the text between them.
 func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
 	var out strings.Builder
 	at := 0

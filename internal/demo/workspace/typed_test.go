@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Outside of mentions, channels and links, a typed text reaches the app without a raw < or >. Therefore nobody can type
-// other text that an app would parse as Slack's notation.
+// Outside of mentions, channels and links, a typed text reaches the app without a raw < or >. So nobody can type other
+// text that an app would parse as Slack's notation.
 func FuzzTyped(f *testing.F) {
 	srv, err := New(Config{Seed: OpenSeed()})
 	if err != nil {

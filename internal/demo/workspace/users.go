@@ -119,8 +119,8 @@ func lastWord(s string) string {
 	return ""
 }
 
-// zoneNames holds Slack's names of time zones, by abbreviation. If several continents use an abbreviation for different
-// zones, the continent comes before it.
+// zoneNames holds Slack's names of time zones, by abbreviation. If several continents use the same abbreviation for
+// different zones, the continent comes before it.
 var zoneNames = map[string]string{
 	"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time", "BST": "British Summer Time",
 	"WET": "Western European Time", "WEST": "Western European Summer Time", "CET": "Central European Time", "CEST": "Central European Summer Time",
@@ -233,7 +233,7 @@ func (s *Server) addUser(u *user) {
 	s.userIDs = append(s.userIDs, u.ID)
 }
 
-// UserChange is a change of a person. Fields that are nil stay as they are.
+// UserChange is a change of a person. Fields that are nil do not change.
 type UserChange struct {
 	Deactivated *bool   `json:"deactivated,omitempty"`
 	Guest       *bool   `json:"guest,omitempty"`

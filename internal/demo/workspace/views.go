@@ -263,7 +263,7 @@ func (s *Server) setStack(user string, stack []*view) {
 }
 
 // ownView returns one of the person's views. The id "home" stands for the App Home. If several modals are stacked, only
-// the top one is accessible.
+// the top modal is accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil

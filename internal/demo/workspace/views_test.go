@@ -220,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// For each kind of input, the table has the value that a script gives, and the value that the app gets.
+// For each kind of input, the table has the value from a script, and the value for the app.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {
@@ -265,7 +265,7 @@ func TestInputValues(t *testing.T) {
 	}
 }
 
-// The workspace itself checks the inputs of a modal, without the app, as Slack's client does.
+// The workspace itself checks the inputs of a modal, as Slack's client does. The app takes no part.
 func TestInputRules(t *testing.T) {
 	b := newHarness(t)
 	options := arr{obj{"text": plain("Red"), "value": "r"}}

@@ -81,7 +81,7 @@ func (p *Page) Until(what, condition string) {
 	}
 }
 
-// Load loads an address anew, and waits until the page of the workspace is drawn.
+// Load loads an address again, and waits until the page of the workspace is drawn.
 func (p *Page) Load(address string) {
 	p.Helper()
 	p.Do("load "+address, chromedp.Navigate("about:blank"), chromedp.Navigate(address))

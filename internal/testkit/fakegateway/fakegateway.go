@@ -137,7 +137,7 @@ func (g *Gateway) Log() []string {
 	return append([]string(nil), g.log...)
 }
 
-// AwaitLog waits until a line has come that often.
+// AwaitLog waits until a line has come the given number of times.
 func (g *Gateway) AwaitLog(what, line string, times int) {
 	g.t.Helper()
 	g.Await(what, func([]Request) bool {

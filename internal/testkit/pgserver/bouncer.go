@@ -85,7 +85,7 @@ func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...st
 	}
 }
 
-// URL returns the address of a database through the PgBouncer. If user is nil, the address is that of the superuser.
+// URL returns the address of a database through the PgBouncer. If user is nil, this is the superuser's address.
 func (b *Bouncer) URL(database string, user *url.Userinfo) string {
 	if user == nil {
 		user = url.UserPassword("postgres", b.password)

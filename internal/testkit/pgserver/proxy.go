@@ -43,7 +43,7 @@ const (
 )
 
 // Network is the state of the network between the client and the server. As with TCP, held data is not lost: the data
-// arrives once the network lets data pass again.
+// arrives when the network passes data again.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server

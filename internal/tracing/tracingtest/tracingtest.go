@@ -26,7 +26,7 @@ func New(t testing.TB, o tracing.Options) (*tracing.Tracer, *Recorder) {
 	return tracer, r
 }
 
-// Within returns a context within work that belongs to a turn, and the traceparent that it stands for.
+// Within returns a context with work of a turn, and the traceparent of this context.
 func Within(t testing.TB, o tracing.Options) (ctx context.Context, traceparent string, r *Recorder) {
 	t.Helper()
 	tracer, r := New(t, o)

@@ -54,7 +54,7 @@ func Find(blocks []any, actionID, blockID string) (Placed, bool) {
 	return Placed{}, false
 }
 
-// AssignIDs gives ids to blocks and elements that have none, as Slack does. AssignIDs changes the blocks.
+// If a block or an element has no id, AssignIDs gives it an id, as Slack does. AssignIDs changes the blocks.
 func AssignIDs(blocks []any) {
 	for _, b := range objects(blocks) {
 		if id, _ := b["block_id"].(string); id == "" {

@@ -173,7 +173,7 @@ func CheckSuggestions(answer object) []string {
 	return c.problems
 }
 
-// Options returns all options of an element, including those in groups.
+// Options returns all options of an element, including options in groups.
 func Options(e object) []object {
 	out := objects(e["options"])
 	for _, group := range objects(e["option_groups"]) {
