@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +115,7 @@ type Rejection struct {
 	Request, Tool string
 	By, Role      string
 	Reason        string
-	Erased        bool // the reason was erased
+	Lost          string // why the reason can't be shown: erased, changed or damaged; empty: it can
 	seq           uint64
 	hash          string
 }
@@ -164,14 +165,21 @@ func ReadActivity(ctx context.Context, s store.Store, p *approvers.Policy, o Act
 // read fills in the reason. A text that does not match the hash in the record is left out.
 func (x *Rejection) read(r store.Reader) error {
 	p, there, err := payloadOf(r, approvers.AuditRecord{Chain: x.Request, Seq: x.seq})
-	if err != nil {
-		return err
-	}
-	x.Erased = !there && x.hash != ""
 	var body struct {
 		Reason string `json:"reason"`
 	}
-	if there && p.Hash() == x.hash && json.Unmarshal(p.Body, &body) == nil {
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		x.Lost = "damaged"
+		return err
+	case err != nil || x.hash == "":
+		return err
+	case !there:
+		x.Lost = "erased"
+	case p.Hash() != x.hash || json.Unmarshal(p.Body, &body) != nil:
+		x.Lost = "changed"
+	}
+	if x.Lost == "" {
 		x.Reason = strings.Join(strings.Fields(body.Reason), " ")
 	}
 	return nil

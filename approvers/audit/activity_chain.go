@@ -98,7 +98,8 @@ type chainReader struct {
 	joined  []string             // roles that escalation added to the stage
 	since   map[string]time.Time // when each of these roles was added
 	asked   map[string]time.Time // by Slack user id: when the person was first asked
-	decided map[string]bool      // the people who decided the current stage
+	decided map[string]bool      // the people who decided the current stage, or whose edit began it
+	editor  string               // the Slack user id of the last person who changed the arguments
 	once    map[string]bool      // the figures in which the call was counted
 	matched map[string]bool
 }
@@ -249,7 +250,8 @@ func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int,
 	if !slices.Equal(before, c.own(stage)) {
 		c.asking = a.At
 	}
-	c.waits, c.stage, c.began, c.joined, c.since, c.decided = true, stage, a.At, nil, map[string]time.Time{}, map[string]bool{}
+	c.waits, c.stage, c.began, c.joined, c.since, c.decided = true, stage, a.At, nil, map[string]time.Time{}, map[string]bool{c.editor: true}
+	c.editor = ""
 	if in {
 		for _, role := range c.waitsFor() {
 			c.f.role(role).Asked++
@@ -314,6 +316,9 @@ func (c *chainReader) escalated(a approvers.AuditRecord, in bool) {
 
 func (c *chainReader) decision(a approvers.AuditRecord, in bool, tool *ToolFigures) {
 	c.decided[a.Actor.User()] = true
+	if a.Facts["kind"] == string(approvers.Modify) {
+		c.editor = a.Actor.User()
+	}
 	if !in {
 		return
 	}

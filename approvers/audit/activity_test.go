@@ -52,7 +52,8 @@ func someActivity() [][]approvers.AuditRecord {
 			"10 shown T/U1 surface=home to=user:U1 digest=d",
 			"10 decided T/U1 kind=approve role=team took=2000",
 			"10 advanced - stage=2 stages=team,2_x_finance_or_legal_in_@eu",
-			"11 shown - surface=card to=user:U2 digest=d", // the old card, drawn again
+			"11 replanned - stages=team,2_x_finance_or_legal_in_@eu rules="+large, // it matches still
+			"11 shown - surface=card to=user:U2 digest=d",                         // the old card, drawn again
 			"20 escalated - role=board",
 			"30 escalated - role=board again=1",
 			"40 decided T/U3 kind=approve role=board took=60000",
@@ -141,7 +142,7 @@ func TestActivity(t *testing.T) {
 		"legal asked=1 open=0 unanswered=0 escalated=1 ended=1 half=30m0s decided=0 quick=0",
 		"(operator) asked=0 open=0 unanswered=0 escalated=0 ended=0 half=0s decided=1 quick=0")
 	wantFigures(t, "people", got.People, personText,
-		"T/U1 Teo T/U1 asked=2 open=1 decided=4 quick=2/2", "T/U3 T/U3 asked=0 open=0 decided=1 quick=0/1",
+		"T/U1 Teo T/U1 asked=2 open=0 decided=4 quick=2/2", "T/U3 T/U3 asked=0 open=0 decided=1 quick=0/1",
 		"operator:ann operator:ann asked=0 open=0 decided=1 quick=0/0", "U2 U2 asked=2 open=1 decided=0 quick=0/0", "U4 U4 asked=1 open=0 decided=0 quick=0/0")
 	wantFigures(t, "tools", got.Tools, toolText,
 		"refund Risk:high Asked:2 Approved:1 Timed:2 Quick:1 Changed:1 Opposed:0 Rejected:0 Expired:0 Withdrawn:0 Revoked:0 Voided:0 Refused:0 Open:1 Observed:0 Automatic:1 Granted:1 Failed:1 Unknown:0",
@@ -174,6 +175,12 @@ func TestActivityInATime(t *testing.T) {
 		"finance asked=1 open=1 unanswered=0 escalated=0 ended=0 half=0s decided=0 quick=0",
 		"legal asked=1 open=1 unanswered=0 escalated=0 ended=0 half=0s decided=0 quick=0",
 		"team asked=0 open=0 unanswered=0 escalated=0 ended=1 half=10m0s decided=1 quick=1")
+	wantFigures(t, "people", got.People, personText, "T/U1 Teo T/U1 asked=0 open=0 decided=1 quick=1/1") // the second stage does not wait for U2
+	got = activityOf([][]approvers.AuditRecord{chainOf("req_quorum",
+		"0 proposed - tool=refund verdict=ask stages=2_x_team",
+		"1 shown - surface=card to=user:U1", "1 shown - surface=card to=user:U2",
+		"5 decided T/U1 kind=approve role=team")}, 0, 10)
+	wantFigures(t, "people of a quorum", got.People, personText, "T/U1 Teo T/U1 asked=1 open=0 decided=1 quick=0/0", "U2 U2 asked=1 open=1 decided=0 quick=0/0")
 	if n := len(activityOf(someActivity(), 2000, 3000).Tools); n != 1 {
 		t.Errorf("%d tools, want 1: the refund still waits", n)
 	}
@@ -181,11 +188,13 @@ func TestActivityInATime(t *testing.T) {
 
 // A request that lacks a record is not reported as open, because the lost record may have ended it.
 func TestActivityOfADamagedChain(t *testing.T) {
-	chain := someActivity()[2]
-	for _, broken := range [][]approvers.AuditRecord{slices.Delete(slices.Clone(chain), 1, 2), chain[:1]} {
-		got := activityOf([][]approvers.AuditRecord{broken}, 0, 1000)
-		if want := map[int]int{2: 0, 1: 1}[len(broken)]; got.Tools[0].Open != want {
-			t.Errorf("%d records: %d open, want %d", len(broken), got.Tools[0].Open, want)
+	chain := someActivity()[1]
+	for name, tt := range map[string]struct {
+		records []approvers.AuditRecord
+		open    int
+	}{"whole": {chain, 1}, "without one record": {slices.Delete(slices.Clone(chain), 1, 2), 0}} {
+		if got := activityOf([][]approvers.AuditRecord{tt.records}, 0, 1000).Tools[0].Open; got != tt.open {
+			t.Errorf("%s: %d open, want %d", name, got, tt.open)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"os"
@@ -132,7 +133,20 @@ func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions
 	return out.String()
 }
 
-// The report has exactly the figures that docs/report.md shows.
+// withoutPayloads is a store whose texts were erased.
+type withoutPayloads struct{ store.Store }
+
+func (s withoutPayloads) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(readerWithoutPayloads{r}) })
+}
+
+type readerWithoutPayloads struct{ store.Reader }
+
+func (readerWithoutPayloads) AuditPayload(string, uint64) (approvers.AuditPayload, error) {
+	return approvers.AuditPayload{}, store.ErrNotFound
+}
+
+// The report has exactly the figures of testdata/report.txt.
 func TestAuditReport(t *testing.T) {
 	db := emptyStore(t)
 	until := reported(t, db)
@@ -153,6 +167,12 @@ func TestAuditReport(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
+	}
+	changed := altered{Store: db, payload: func(p *approvers.AuditPayload) { p.Body = []byte(`{"reason":"forged"}`) }}
+	for what, s := range map[string]store.Store{"changed": changed, "erased": withoutPayloads{db}} {
+		if text := runReport(t, s, reportPolicy, o); strings.Contains(text, "forged") || !strings.Contains(text, "team-lead  ("+what+")") {
+			t.Errorf("with a reason that was %s it is\n%s", what, text)
+		}
 	}
 	o.Reasons = false
 	if text := runReport(t, db, reportPolicy, o); strings.Contains(text, "HYPERLINK") || !strings.Contains(text, "(left out)") {

@@ -235,8 +235,8 @@ func (r Report) rejections() table {
 	for _, x := range r.Figures.Rejections {
 		reason := words(x.Reason)
 		switch {
-		case x.Erased:
-			reason = cell{"(erased)", ""}
+		case x.Lost != "":
+			reason = cell{"(" + x.Lost + ")", ""}
 		case !r.Reasons:
 			reason = cell{"(left out)", ""}
 		case x.Reason == "":
