@@ -86,7 +86,8 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// For any data from an endpoint, the agent does not crash, the limits hold, and the model has sent every accepted call.
+// Whatever an endpoint sends, the agent does not crash, and the limits hold. The agent accepts only calls that the model
+// has sent.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

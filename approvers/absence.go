@@ -90,7 +90,7 @@ func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before
 // Over reports whether the absence has ended. For the zero Absence it returns true.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// Back ends an absence now. If the absence has not begun, Back cancels it.
+// The person of an absence has come back: Back ends the absence now. If the absence has not begun, Back cancels it.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

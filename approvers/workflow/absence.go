@@ -73,7 +73,7 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
 }
 
-// Back ends or cancels a person's absence. If a request waits for the person, it stays with the people who were asked
+// A person has come back: Back ends the person's absence, or cancels it. If a request waits for the person, it stays with the people who were asked
 // during the absence.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence

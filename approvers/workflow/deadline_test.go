@@ -133,8 +133,8 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestAnUnhandledMessageDelaysNoExpiry checks that only a delivery with a decision can delay the expiry of a request.
-// For example, Slack is down, so a message can't be read.
+// TestAnUnhandledMessageDelaysNoExpiry checks that only a delivery with a decision can delay the expiry of a request. A
+// message that can't be read, because Slack is down, delays nothing.
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

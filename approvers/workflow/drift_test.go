@@ -122,7 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// If a server is only unavailable, nothing changes. The bot knows the server's tools by their pins. Requests keep
+// If a server is only unavailable, nothing changes. The bot still knows the server's tools, because their
+// pins are stored. Requests keep
 // waiting, also across a restart.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)

@@ -33,8 +33,8 @@ func (b *browser) pictures(name string) {
 	b.Do("resize", chromedp.EmulateViewport(1280, 900))
 }
 
-// The calls of other agents in a real browser. A pipeline's deployment waits over HTTP, and a coding agent's command
-// and edit wait over its hook. The cards say who asks and who runs the call, and show the whole command and the change.
+// The calls of other agents in a real browser. A pipeline asks over HTTP for a deployment. A coding agent
+// asks over its hook for a command and for an edit. The cards say who asks and who runs the call, and show the whole command and the change.
 func TestBrowserGateway(t *testing.T) {
 	t.Parallel()
 	a, _ := hook.Find("claude-code")

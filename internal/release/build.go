@@ -56,8 +56,8 @@ func (r *release) own(program int) (string, error) {
 	return "", fmt.Errorf("no program was built for %s/%s, which makes the manual pages", runtime.GOOS, runtime.GOARCH)
 }
 
-// module is a Go module in the programs.
-type module struct{ path, version, sum string }
+// module is a Go module that is published.
+type module struct{ path, version, sum, dir string }
 
 // readModules reads the lists of modules from the programs, and returns the union of these lists. Some modules are
 // needed only on some platforms.
@@ -72,7 +72,7 @@ func (r *release) readModules() error {
 				if d.Replace != nil {
 					d = d.Replace
 				}
-				if m := (module{d.Path, d.Version, d.Sum}); !slices.Contains(r.modules, m) {
+				if m := (module{path: d.Path, version: d.Version, sum: d.Sum}); !slices.Contains(r.modules, m) {
 					r.modules = append(r.modules, m)
 				}
 			}

@@ -125,6 +125,10 @@ func (r *release) root(b built) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	licence, err := os.ReadFile(filepath.Join(r.dir, "LICENSE"))
+	if err != nil {
+		return nil, err
+	}
 	notices, err := os.ReadFile(r.notices())
 	if err != nil {
 		return nil, err
@@ -138,6 +142,7 @@ func (r *release) root(b built) ([]byte, error) {
 		{imageRoots, 0o644, roots()},
 		{"/etc/passwd", 0o644, []byte("countersign:x:65532:65532::" + imageState + ":/sbin/nologin\n")},
 		{"/etc/group", 0o644, []byte("countersign:x:65532:\n")},
+		{"/usr/share/doc/countersign/LICENSE", 0o644, licence},
 		{"/usr/share/doc/countersign/THIRD-PARTY-LICENSES.txt", 0o644, notices},
 	} {
 		if err := add(tar.Header{Typeflag: tar.TypeReg, Name: f.path[1:], Mode: f.mode}, f.content); err != nil {

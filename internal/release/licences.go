@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/google/licensecheck"
 )
 
 // licensed is a module with its licences.
@@ -18,104 +20,148 @@ type licensed struct {
 	text []byte   // the files, whole
 }
 
-// licenceFile matches the names of files that contain a licence, or a notice that a licence requires to be passed on.
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
-
-// licenceTexts recognises each licence by sentences that occur only in that licence. The order matters, because the
-// first match in a file counts.
-var licenceTexts = []struct {
-	id       string
-	contains []string
-}{
-	{"Apache-2.0", []string{"Apache License", "Version 2.0"}},
-	{"MPL-2.0", []string{"Mozilla Public License", "2.0"}},
-	{"BSD-3-Clause", []string{"Redistribution and use in source and binary forms", "endorse or promote products"}},
-	{"BSD-2-Clause", []string{"Redistribution and use in source and binary forms"}},
-	{"ISC", []string{"Permission to use, copy, modify, and/or distribute this software"}},
-	{"ISC", []string{"Permission to use, copy, modify, and distribute this software"}},
-	{"MIT", []string{"Permission is hereby granted, free of charge"}},
-	{"CC0-1.0", []string{"CC0 1.0 Universal"}},
-	{"Unlicense", []string{"This is free and unencumbered software released into the public domain"}},
-}
-
 // compatible lists the accepted licences of modules. These licences must be compatible with Countersign's own licence,
 // because the modules are in its programs.
-var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "Unlicense"}
+var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unlicense"}
 
-// spdx returns the licence of a file; "" if it is not recognised.
-func spdx(text []byte) string {
-	plain := strings.Join(strings.Fields(string(text)), " ")
-	for _, l := range licenceTexts {
-		if !slices.ContainsFunc(l.contains, func(s string) bool { return !strings.Contains(plain, s) }) {
-			return l.id
+// licenceFile matches the names of files that contain a licence. passedOn matches the names of other files that a
+// licence requires to be passed on.
+var (
+	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.-].*)?$`)
+	passedOn    = regexp.MustCompile(`(?i)^(notice|patents)([.-].*)?$`)
+)
+
+// recognised is the smallest percentage of the words of a licence file that must belong to known licences. The rest is
+// copyright lines and headings.
+const recognised = 75
+
+// spdx returns the licences that a file contains.
+func spdx(text []byte) ([]string, error) {
+	cover := licensecheck.Scan(text)
+	if cover.Percent < recognised {
+		return nil, fmt.Errorf("only %.0f %% of the words belong to known licences", cover.Percent)
+	}
+	var ids []string
+	for _, m := range cover.Match {
+		if !m.IsURL && !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
 		}
 	}
-	return ""
+	return ids, nil
 }
 
-// readLicences finds the licences of the modules in Go's module cache. A module without a known, compatible licence is
-// an error.
-func (r *release) readLicences() ([]licensed, error) {
-	all := []licensed{}
-	args := []string{"mod", "download", "-json"}
-	for _, m := range r.modules {
-		args = append(args, m.path+"@"+m.version)
+// imageModule has the root certificates in the container image.
+const imageModule = "golang.org/x/crypto/x509roots/fallback"
+
+// readLicences finds the licences of everything that is published from a source tree: of the modules in the programs
+// for all platforms, of the module with the image's root certificates, and of Go's standard library. A module without a
+// known, compatible licence is an error.
+func readLicences(source string) ([]licensed, error) {
+	dirs := map[module][]string{} // the folders of a module's packages
+	for _, p := range platforms {
+		if err := linked(source, p, dirs, "./cmd/countersign", "./cmd/countersign-hook"); err != nil {
+			return nil, err
+		}
 	}
-	listed, err := command(r.dir, "go", args...)
+	if err := linked(filepath.Join(source, "internal/release"), platforms[0], dirs, imageModule+"/bundle"); err != nil {
+		return nil, err
+	}
+	standard, err := command(source, "go", "env", "GOROOT", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}
-	dirs := map[string]string{}
-	for d := json.NewDecoder(strings.NewReader(listed)); d.More(); {
-		var m struct{ Path, Dir string }
-		if err := d.Decode(&m); err != nil {
-			return nil, err
-		}
-		dirs[m.Path] = m.Dir
-	}
-	for _, m := range r.modules {
-		l, err := licenceOf(m, dirs[m.path])
+	goroot, version, _ := strings.Cut(standard, "\n")
+	dirs[module{path: "std", version: strings.TrimPrefix(version, "go"), dir: goroot}] = []string{goroot}
+
+	var all []licensed
+	for m, packages := range dirs {
+		l, err := licenceOf(m, packages)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, l)
 	}
-	goroot, err := command("", "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	version, err := command("", "go", "env", "GOVERSION")
-	if err != nil {
-		return nil, err
-	}
-	std, err := licenceOf(module{path: "std", version: strings.TrimPrefix(version, "go")}, goroot)
-	return append(all, std), err
+	slices.SortFunc(all, func(a, b licensed) int { return strings.Compare(a.path, b.path) })
+	return all, nil
 }
 
-func licenceOf(m module, dir string) (licensed, error) {
-	l := licensed{module: m}
-	entries, err := os.ReadDir(dir)
+// linked adds the folders of all packages that the named packages import on a platform.
+func linked(source string, p platform, dirs map[module][]string, packages ...string) error {
+	env := []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=", "GOWORK=off"}
+	listed, err := commandWith(source, env, "go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
 	if err != nil {
-		return l, fmt.Errorf("%s: %w", m.path, err)
+		return err
 	}
-	var text bytes.Buffer
-	for _, e := range entries {
-		if !e.Type().IsRegular() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
-			continue
+	for d := json.NewDecoder(strings.NewReader(listed)); d.More(); {
+		var p struct {
+			Dir    string
+			Module *struct {
+				Path, Version, Dir string
+				Main               bool
+			}
 		}
-		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err := d.Decode(&p); err != nil {
+			return err
+		}
+		if p.Module == nil || p.Module.Main {
+			continue // of the standard library, or our own
+		}
+		m := module{path: p.Module.Path, version: p.Module.Version, dir: p.Module.Dir}
+		if !slices.Contains(dirs[m], p.Dir) {
+			dirs[m] = append(dirs[m], p.Dir)
+		}
+	}
+	return nil
+}
+
+// licenceOf reads the licence files in the folders of a module's packages and in the folders above, up to the module's.
+// A folder with copied code often has a licence of its own.
+func licenceOf(m module, packages []string) (licensed, error) {
+	l := licensed{module: m}
+	folders := []string{m.dir}
+	for _, dir := range packages {
+		for ; dir != m.dir && strings.HasPrefix(dir, m.dir); dir = filepath.Dir(dir) {
+			if !slices.Contains(folders, dir) {
+				folders = append(folders, dir)
+			}
+		}
+	}
+	slices.Sort(folders)
+	var texts [][]byte
+	for _, dir := range folders {
+		entries, err := os.ReadDir(dir)
 		if err != nil {
-			return l, err
+			return l, fmt.Errorf("%s: %w", m.path, err)
 		}
-		if id := spdx(content); id != "" && !slices.Contains(l.ids, id) {
-			l.ids = append(l.ids, id)
+		for _, e := range entries {
+			isLicence := licenceFile.MatchString(e.Name())
+			if !e.Type().IsRegular() || strings.HasSuffix(e.Name(), ".go") || !isLicence && !passedOn.MatchString(e.Name()) {
+				continue
+			}
+			content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return l, err
+			}
+			content = bytes.TrimSpace(content)
+			if slices.ContainsFunc(texts, func(t []byte) bool { return bytes.Equal(t, content) }) {
+				continue
+			}
+			texts = append(texts, content)
+			if !isLicence {
+				continue
+			}
+			ids, err := spdx(content)
+			if err != nil {
+				return l, fmt.Errorf("%s %s: %s: %w", m.path, m.version, filepath.Join(dir, e.Name()), err)
+			}
+			l.ids = append(l.ids, ids...)
 		}
-		fmt.Fprintf(&text, "%s\n\n", bytes.TrimSpace(content))
 	}
-	l.text = text.Bytes()
+	l.text = bytes.Join(texts, []byte("\n\n"))
 	slices.Sort(l.ids)
+	l.ids = slices.Compact(l.ids)
 	if len(l.ids) == 0 {
-		return l, fmt.Errorf("%s %s has no licence that is known here: read it, and add it to licenceTexts", m.path, m.version)
+		return l, fmt.Errorf("%s %s has no file with a licence", m.path, m.version)
 	}
 	for _, id := range l.ids {
 		if !slices.Contains(compatible, id) {
@@ -128,16 +174,23 @@ func licenceOf(m module, dir string) (licensed, error) {
 // notices is the file with the licences of all modules in the programs.
 func (r *release) notices() string { return filepath.Join(r.work, "THIRD-PARTY-LICENSES.txt") }
 
-// licences writes the licences of all modules into one file.
+// licences writes the licences of all modules into one file, and adds the modules' hashes.
 func (r *release) licences() error {
-	all, err := r.readLicences()
+	all, err := readLicences(r.dir)
 	if err != nil {
 		return err
 	}
+	for _, m := range r.modules {
+		i := slices.IndexFunc(all, func(l licensed) bool { return l.path == m.path && l.version == m.version })
+		if i < 0 {
+			return fmt.Errorf("%s %s is in the programs, and its licence was not read", m.path, m.version)
+		}
+		all[i].sum = m.sum
+	}
 	var text bytes.Buffer
-	fmt.Fprintln(&text, "Countersign's programs contain these Go modules.")
+	fmt.Fprintln(&text, "Countersign's programs and its container image contain these Go modules.")
 	for _, l := range all {
-		fmt.Fprintf(&text, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("=", 80), l.path, l.version, strings.Join(l.ids, ", "), bytes.TrimSpace(l.text))
+		fmt.Fprintf(&text, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("=", 80), l.path, l.version, strings.Join(l.ids, ", "), l.text)
 	}
 	r.licensed = all
 	return os.WriteFile(r.notices(), text.Bytes(), 0o644)

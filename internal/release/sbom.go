@@ -11,7 +11,7 @@ import (
 )
 
 // bill writes the software bill of materials in the JSON format of CycloneDX. The function lists every module in the
-// programs, with the module's licences and its hash from go.sum.
+// programs and the image, with the module's licences and its hash from go.sum.
 func (r *release) bill() error {
 	bom := cyclonedx.NewBOM()
 	bom.SerialNumber = "urn:uuid:" + uuidOf(r.version+" "+r.commit)

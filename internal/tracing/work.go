@@ -173,7 +173,7 @@ func (s *Span) Set(attrs ...Attr) {
 	}
 }
 
-// Texts reports whether the span may have texts.
+// Texts reports whether the operator allows texts of conversations in the span.
 func (s *Span) Texts() bool { return s != nil && s.work.tracer.texts && s.span.IsRecording() }
 
 // LinkTo links the span to the main span of a request.

@@ -13,7 +13,7 @@ import (
 )
 
 // If the answer to a commit was lost, the store looks up whether the commit happened. Each connection has a row in the
-// table connections. Each transaction that writes ends with a call of number_commit, which counts the commits in that
+// table connections. The last statement of a writing transaction calls number_commit, which counts the commits in that
 // row. After a lost connection, settle marks the row as fenced, over another connection, and reads the number of the
 // last commit:
 //

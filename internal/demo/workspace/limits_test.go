@@ -410,7 +410,7 @@ var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }
 
-// triedLimits returns the constants in the three files limits.go for which no case ran. TestMain calls it after all
+// triedLimits returns the constants in the three files named limits.go for which no case ran. TestMain calls it after all
 // tests.
 func triedLimits() (missing []string, err error) {
 	tests := map[string]bool{}
@@ -445,7 +445,7 @@ func triedLimits() (missing []string, err error) {
 	return missing, nil
 }
 
-// limitCases names, for each constant in the three files limits.go, the case that tries it. A name that begins with
+// limitCases names the case that tries each constant. The constants are in three files named limits.go. A name that begins with
 // Test is a whole test.
 var limitCases = map[string]string{
 	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
