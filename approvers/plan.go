@@ -39,6 +39,9 @@ type Plan struct {
 	SelfOK     bool       `json:"self_ok,omitempty"`
 	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
+	// Matched has the ids of the rules that matched when the plan was made. Matched is nil if the tool has no rules. It
+	// is not stored with the plan: the audit records it.
+	Matched []string `json:"-"`
 }
 
 // Plan plans a call. Plan never fails: a call that can't be routed is refused.
@@ -51,12 +54,16 @@ func (p *Policy) plan(c Call, note planTrace) Plan {
 	stages := slices.Clone(t.Stages)
 	plan.why("%s", p.riskOf(c.Tool, t, known))
 	note.tool(p, c, t, known)
+	if len(t.Rules) > 0 {
+		plan.Matched = []string{}
+	}
 	for i, rule := range t.Rules {
 		matched, err := rule.When.Eval(c.Facts)
 		note.rule(i, rule, matched, err)
 		if err == nil && !matched {
 			continue
 		}
+		plan.Matched = append(plan.Matched, rule.ID())
 		if err != nil {
 			plan.why("the rule %q could not be evaluated, so it counts as matched", rule.When.Text)
 		} else {
@@ -268,7 +275,7 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 		return plan
 	}
 	out := plan
-	out.PolicyHash = now.PolicyHash
+	out.PolicyHash, out.Matched = now.PolicyHash, now.Matched
 	out.Risk = max(plan.Risk, now.Risk)
 	out.SelfOK = plan.SelfOK && now.SelfOK
 	out.Blind = plan.Blind && now.Blind

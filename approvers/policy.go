@@ -166,6 +166,10 @@ type Rule struct {
 	Stages  []Stage
 }
 
+// ID identifies the rule by its condition: the first 16 characters of the SHA-256, in hex. The rules of one tool have
+// the same id only if they have the same condition.
+func (r Rule) ID() string { return SumOf([]byte(r.When.Text)).String()[:16] }
+
 // Condition is a compiled expression over the facts of a call. If Eval fails, the condition counts as true.
 type Condition struct {
 	Text string

@@ -12,6 +12,17 @@ const (
 	FactValidApprovals = "standing" // whose approvals count, in order
 )
 
+// FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, its
+// value is empty. If the tool has no rules, a record does not have the fact.
+const FactRules = "rules"
+
+// NoteRules adds FactRules to the facts of a record about a new plan.
+func (plan Plan) NoteRules(facts map[string]string) {
+	if plan.Matched != nil {
+		facts[FactRules] = strings.Join(plan.Matched, ",")
+	}
+}
+
 // StageFacts returns the plan's stages in the audit's form.
 func (plan Plan) StageFacts() string {
 	stages := make([]string, len(plan.Stages))

@@ -43,6 +43,21 @@ func (s Stage) String() string {
 	return text
 }
 
+// StageRoles returns the roles of each stage in a text that Plan.StageFacts wrote.
+func StageRoles(facts string) (roles [][]string) {
+	if facts == "" {
+		return nil
+	}
+	for stage := range strings.SplitSeq(facts, ",") {
+		stage, _, _ = strings.Cut(stage, " in @")
+		if quorum, rest, found := strings.Cut(stage, " x "); found && strings.Trim(quorum, "0123456789") == "" {
+			stage = rest
+		}
+		roles = append(roles, strings.Split(stage, " or "))
+	}
+	return roles
+}
+
 // Title returns the stage's name for people: its roles' titles, and the required group.
 func (s Stage) Title(p *Policy) string {
 	const most = 3

@@ -69,3 +69,15 @@ func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	waits, _ = waits.Refresh(deciding(p, start), callOf("issue_refund", small).Facts.Args)
 	wantStages(t, waits, "finance-director", "finance-director")
 }
+
+// The audit names a stage's roles so that they can be read again.
+func TestStageRoles(t *testing.T) {
+	plan := approvers.Plan{Stages: []approvers.Stage{{Approver: "x", Quorum: 1}, {Approver: "a", Or: []string{"2"}, Group: "eu or us x", Quorum: 12}, {Approver: "b", Group: "g", Quorum: 1}}}
+	want := [][]string{{"x"}, {"a", "2"}, {"b"}}
+	if got := approvers.StageRoles(plan.StageFacts()); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%s are %q, want %q", plan.StageFacts(), got, want)
+	}
+	if got := approvers.StageRoles(approvers.Plan{}.StageFacts()); got != nil {
+		t.Errorf("no stage: %q", got)
+	}
+}

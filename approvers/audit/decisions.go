@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -17,9 +18,9 @@ type DecisionStats struct {
 	Approvals int
 	Changed   int
 	Rejected  int
-	Timed     int             // approvals whose decision time is recorded
-	Quick     int             // approvals that came too soon after the card appeared for anybody to have read it
-	times     []time.Duration // all recorded decision times
+	Timed     int // approvals whose decision time is recorded
+	Quick     int // approvals that came too soon after the card appeared for anybody to have read it
+	times     Durations
 }
 
 // add counts a decision. took is zero if the decision time is not recorded.
@@ -36,7 +37,7 @@ func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 	if took <= 0 {
 		return
 	}
-	p.times = append(p.times, took)
+	p.times.add(took)
 	if kind == approvers.Approve {
 		p.Timed++
 	}
@@ -50,12 +51,40 @@ func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, 
 
 // Within returns the shortest time in which the given percentage of the decisions were made. Within returns false if no
 // decision time is recorded.
-func (p *DecisionStats) Within(percent int) (time.Duration, bool) {
-	if len(p.times) == 0 {
-		return 0, false
+func (p *DecisionStats) Within(percent int) (time.Duration, bool) { return p.times.Within(percent) }
+
+// Durations counts durations. Those of a second and more are rounded to three significant digits, so that the size is
+// bounded.
+type Durations struct {
+	N  int
+	at map[time.Duration]int
+}
+
+func (d *Durations) add(took time.Duration) {
+	unit := time.Millisecond
+	for took/unit >= 1000 {
+		unit *= 10
 	}
-	slices.Sort(p.times)
-	return p.times[(len(p.times)*percent+99)/100-1], true
+	if unit > time.Millisecond {
+		took = took.Round(unit)
+	}
+	if d.at == nil {
+		d.at = map[time.Duration]int{}
+	}
+	d.at[took]++
+	d.N++
+}
+
+// Within returns the shortest duration that at least the given percentage of the durations do not exceed. Within
+// returns false if there are no durations.
+func (d *Durations) Within(percent int) (time.Duration, bool) {
+	left := (d.N*percent + 99) / 100
+	for _, took := range slices.Sorted(maps.Keys(d.at)) {
+		if left -= d.at[took]; left <= 0 {
+			return took, true
+		}
+	}
+	return 0, false
 }
 
 // DecisionReport summarizes the decisions in a history, by role and by person.

@@ -11,6 +11,7 @@
 //     a store lacks heads that it once had.
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go writes a
 //     request's whole story as a page (package evidence renders it). decisions.go and observed.go compute statistics.
+//   - activity.go and activity_chain.go compute the figures of a report from the records, in one pass.
 //
 // Reading skips damaged rows. After reading all other rows, it returns an [Unread] error that lists the damaged rows.
 // Verification reports damage as a fault.

@@ -135,7 +135,7 @@ func (e *csvExport) write(x exported) error {
 	}
 	row = append(row, others, x.Hash, x.Prev, x.PayloadHash, x.text())
 	for i, cell := range row {
-		row[i] = inert(cell)
+		row[i] = Inert(cell)
 	}
 	return e.w.Write(row)
 }
@@ -165,8 +165,8 @@ func (x exported) text() string {
 	return x.Payload
 }
 
-// inert prevents a spreadsheet from treating a cell as a formula.
-func inert(cell string) string {
+// Inert prevents a spreadsheet from treating a cell as a formula.
+func Inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
 		return "'" + cell
 	}

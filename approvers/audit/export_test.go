@@ -10,8 +10,8 @@ import (
 // Texts of people can't create a formula, another field or another line in an export.
 func TestExportIsInert(t *testing.T) {
 	for in, want := range map[string]string{"=cmd()": "'=cmd()", "+1": "'+1", "-1": "'-1", "@x": "'@x", "plain": "plain", "": ""} {
-		if got := inert(in); got != want {
-			t.Errorf("inert(%q) = %q, want %q", in, got, want)
+		if got := Inert(in); got != want {
+			t.Errorf("Inert(%q) = %q, want %q", in, got, want)
 		}
 	}
 	var b strings.Builder

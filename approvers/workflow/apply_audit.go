@@ -56,9 +56,11 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
 	}
-	return t.audit(r.ID, approvers.AuditReplanned, "", map[string]string{
+	facts := map[string]string{
 		"policy": r.Plan.PolicyHash, "risk": r.Plan.Risk.String(), "stages": r.Plan.StageFacts(), "digest": r.Digest,
-	}, nil)
+	}
+	r.Plan.NoteRules(facts)
+	return t.audit(r.ID, approvers.AuditReplanned, "", facts, nil)
 }
 
 // auditTransition records the request's new position. auditTransition skips two transitions, because their use cases
@@ -69,6 +71,7 @@ func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error
 	case approvers.RequestReopened:
 		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
 		facts["why"] = "the policy became stricter after the approval"
+		r.Plan.NoteRules(facts)
 		return t.audit(r.ID, approvers.AuditReopened, "", facts, nil)
 	case approvers.StageStarted:
 		if !e.Advances() {
@@ -76,6 +79,7 @@ func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error
 		}
 		facts["stage"] = strconv.Itoa(e.Stage + 1)
 		facts["risk"], facts[approvers.FactStages] = r.Plan.Risk.String(), r.Plan.StageFacts()
+		r.Plan.NoteRules(facts)
 		return t.audit(r.ID, approvers.AuditAdvanced, "", facts, nil)
 	case approvers.RequestApproved:
 		facts[approvers.FactStages], facts[approvers.FactValidApprovals] = r.Plan.StageFacts(), r.ValidApprovalFacts()

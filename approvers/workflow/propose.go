@@ -347,6 +347,7 @@ func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan appro
 	if id := t.w.Trace(e.Turn); id != "" {
 		facts["trace"] = id
 	}
+	plan.NoteRules(facts)
 	if e.Grant != "" {
 		facts["grant"] = e.Grant
 	}

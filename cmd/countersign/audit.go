@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/config/yamldoc"
 	"countersign/store"
 )
 
@@ -31,7 +32,7 @@ and what verification can find.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(auditListCommand(), auditVerifyCommand(), auditExportCommand(), auditEvidenceCommand(),
-		auditKeyCommand(), auditEraseCommand(), auditAcceptLossCommand(), paceCommand())
+		auditKeyCommand(), auditEraseCommand(), auditAcceptLossCommand(), paceCommand(), auditReportCommand())
 	return cmd
 }
 
@@ -124,7 +125,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tool, "tool", "", "only records about this tool")
 	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, or bot")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only records of these kinds, such as decided,executing; docs/audit.md lists them")
-	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h for the last 24 hours")
+	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h or 30d for the last hours or days")
 	flags.StringVar(&f.until, "until", "", "only before this time")
 }
 
@@ -167,10 +168,10 @@ func timeFlag(name, text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+	if d, err := yamldoc.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, cli.Misused("--%s %s: write a day (2026-11-01), a moment (2026-11-01T08:00:00Z), or how long ago (24h)", name, text)
+	return time.Time{}, cli.Misused("--%s %s: write a day (2026-11-01), a moment (2026-11-01T08:00:00Z), or how long ago (24h, 30d)", name, text)
 }
 
 func auditEvidenceCommand() *cobra.Command {

@@ -221,14 +221,18 @@ func TestReportsGoPastADamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var out bytes.Buffer
+	var out, page bytes.Buffer
 	for name, err := range map[string]error{
 		"audit pace":         printDecisionReport(t.Context(), &out, db, time.Time{}),
+		"audit report":       auditReportTask.run(t.Context(), reportEnv(db, nil, &page), reportOptions{ActivityOptions: audit.ActivityOptions{Until: time.Now()}, Format: "html"}),
 		"explain --observed": observedTask.run(t.Context(), taskEnv{store: db, out: &out}, 0),
 	} {
 		if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "chain req_B: record 2 is damaged") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if !strings.Contains(page.String(), "The history is damaged: 1 row can&#39;t be read") {
+		t.Errorf("the report is %s", page.String())
 	}
 	if want := "Nobody has decided anything in this time.\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("it prints %q", out.String())

@@ -25,7 +25,8 @@ type held struct {
 // whileHeld lists the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
 var whileHeld = map[string]bool{
 	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
-	observedTask.name: true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
+	auditReportTask.name: true,
+	observedTask.name:    true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
 	movedTask.name: true, acceptLossTask.name: true,
 }
 

@@ -226,7 +226,7 @@ var errSkew = errors.New("the bot does not know this")
 // tasks returns all tasks that a running bot accepts.
 func tasks() []handler {
 	return []handler{
-		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, acceptLossTask,
+		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, auditReportTask, acceptLossTask,
 		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, storeCheckTask, clientResumeTask,
 	}
 }

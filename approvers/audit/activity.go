@@ -1,0 +1,186 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"countersign/approvers"
+	"countersign/store"
+)
+
+// ActivityOptions selects the time, and the texts.
+type ActivityOptions struct {
+	Since, Until time.Time // a zero Until is now
+	Reasons      bool      // the reasons that people wrote
+}
+
+// Activity has the figures of a report on a time. Each record counts at its own time: a request that was proposed before Since and
+// rejected after it counts among the rejected requests only. What waits is counted at the end of the time.
+type Activity struct {
+	Since, Until time.Time
+	Policy       string // the hash of the policy in force; empty: it can't be read, so there are no Rules
+	Roles        []*RoleFigures
+	People       []*PersonFigures
+	Tools        []*ToolFigures // the calls of all other tools are under OtherTools
+	Rules        []RuleFigures
+	Rejections   []Rejection // the newest, at most MostRejections
+	Rejected     int         // the decisions of which Rejections has the newest
+	BreakGlass   int         // operators' approvals in place of the approvers
+	Pruned       int         // chains that retention removed in this time
+}
+
+// RoleFigures sums up a role.
+type RoleFigures struct {
+	DecisionStats
+	Asked      int       // stages that waited for the role, also because escalation added it
+	Waited     Durations // of the stages that ended, in any way
+	Unanswered int       // stages that ended because nobody decided in time
+	Escalated  int       // how often the lead was added to a stage of the role
+	Open       Waiting
+}
+
+// PersonFigures sums up a person.
+type PersonFigures struct {
+	DecisionStats
+	ID    string  // the Slack user id, or operator:LOGIN
+	Asked int     // requests whose card the person got alone, or that somebody handed on to them
+	Open  Waiting // of these, requests at a stage that the person has not decided
+}
+
+// Waiting counts open requests.
+type Waiting struct {
+	N     int
+	Since time.Time // when the oldest of them began to wait
+}
+
+func (w *Waiting) add(since time.Time) {
+	if w.N++; w.N == 1 || since.Before(w.Since) {
+		w.Since = since
+	}
+}
+
+// ToolFigures sums up a tool's calls. One request may be counted in several figures.
+type ToolFigures struct {
+	Name      string
+	Risk      string // in the policy in force; empty: the policy does not name the tool
+	Grants    bool   // the policy in force allows grants for the tool
+	Asked     int    // requests
+	Approved  int
+	Timed     int // approvals of people whose decision time is recorded
+	Quick     int // of these, approvals that came too soon to have read the card
+	Changed   int // requests whose arguments an approver changed
+	Opposed   int // requests that somebody rejected, even if others allowed it
+	Rejected  int // requests that ended as rejected
+	Expired   int
+	Withdrawn int
+	Revoked   int
+	Voided    int
+	Refused   int // calls that nobody could have approved
+	Open      int
+	Observed  int // calls that did not run because of observe mode
+	Automatic int // runs that nobody was asked about
+	Granted   int // of these, runs under a grant
+	Failed    int // runs that failed, with or without approval
+	Unknown   int // runs whose outcome became unknown
+}
+
+// Unopposed reports whether people approved calls of the tool, and nobody rejected, changed or revoked one.
+func (t *ToolFigures) Unopposed() bool {
+	return t.Approved > 0 && t.Opposed+t.Changed+t.Revoked == 0
+}
+
+// OtherTools is the name under which calls are counted after MostTools other names.
+const OtherTools = "(other tools)"
+
+// MostTools bounds the tools in an Activity. The names of unknown tools come from models and clients.
+const MostTools = 2000
+
+// RuleFigures sums up a rule of the policy in force.
+type RuleFigures struct {
+	Tool    string
+	Number  int // in the tool's list, from 1
+	When    string
+	Calls   int // calls of the tool whose records say which rules matched
+	Matched int // of these, calls that matched a rule with this condition
+	Last    time.Time
+}
+
+// Rejection is one person's decision against a call.
+type Rejection struct {
+	At            time.Time
+	Request, Tool string
+	By, Role      string
+	Reason        string
+	Lost          string // why the reason can't be shown: erased, changed or damaged; empty: it can
+	seq           uint64
+	hash          string
+}
+
+// MostRejections bounds the rejections that an Activity lists.
+const MostRejections = 100
+
+// ReadActivity computes the figures from the history, the names in the stored requests, and the policy in force. If the
+// history has damaged records, ReadActivity returns the figures of all other records, and an *Unread error.
+func ReadActivity(ctx context.Context, s store.Store, p *approvers.Policy, o ActivityOptions) (*Activity, error) {
+	if o.Until.IsZero() {
+		o.Until = time.Now()
+	}
+	f := newActivityReader(o.Since, o.Until)
+	var left Unread
+	err := left.Take(EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
+		var names map[approvers.PersonID]string
+		if slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditDecided && f.counts(a) }) {
+			var err error
+			if names, err = namesIn(ctx, s, chain[0].Chain); err != nil {
+				return err
+			}
+		}
+		f.add(chain, names)
+		return nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	out := f.activity(p)
+	if o.Reasons {
+		err = s.View(ctx, func(r store.Reader) error {
+			for i := range out.Rejections {
+				if err := left.Add(out.Rejections[i].read(r)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, left.Err()
+}
+
+// read fills in the reason. A text that does not match the hash in the record is left out.
+func (x *Rejection) read(r store.Reader) error {
+	p, there, err := payloadOf(r, approvers.AuditRecord{Chain: x.Request, Seq: x.seq})
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		x.Lost = "damaged"
+		return err
+	case err != nil || x.hash == "":
+		return err
+	case !there:
+		x.Lost = "erased"
+	case p.Hash() != x.hash || json.Unmarshal(p.Body, &body) != nil:
+		x.Lost = "changed"
+	}
+	if x.Lost == "" {
+		x.Reason = strings.Join(strings.Fields(body.Reason), " ")
+	}
+	return nil
+}
