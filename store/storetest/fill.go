@@ -66,9 +66,9 @@ func (f *filler) fill(v reflect.Value, path string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		f.fill(v.Elem(), path)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				f.fill(v.Field(i), v.Type().Field(i).Name)
+		for i := range v.NumField() { // a field that JSON leaves out is not part of the record
+			if field := v.Type().Field(i); field.IsExported() && field.Tag.Get("json") != "-" {
+				f.fill(v.Field(i), field.Name)
 			}
 		}
 	default:
