@@ -83,13 +83,13 @@ func count(s store.Shares) (n int) {
 // await waits until the replicas have reached a state.
 func (h *claimsHarness) await(what string, is func() bool) {
 	h.Helper()
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(2 * time.Minute)
 	for !is() {
 		if time.Now().After(end) {
 			for i, m := range h.members {
 				h.Logf("replica %d has %064b", i, m.Shares())
 			}
-			h.Fatalf("after 30 s: not %s", what)
+			h.Fatalf("after two minutes: not %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
