@@ -18,8 +18,8 @@ type ActivityOptions struct {
 	Reasons      bool      // the reasons that people wrote
 }
 
-// Activity has the figures of a report on a time. Each record counts at its own time: a request that was proposed before Since and
-// rejected after it counts among the rejected requests only. What waits is counted at the end of the time.
+// Activity has the figures of a report on a time. Each record counts at its own time: a request that was proposed before
+// Since and rejected after it counts among the rejected requests only. What waits is counted at the end of the time.
 type Activity struct {
 	Since, Until time.Time
 	Policy       string // the hash of the policy in force; empty: it can't be read, so there are no Rules

@@ -62,6 +62,10 @@ const (
 // after drainAgain to give up the claim.
 const drainAgain = 10
 
+// leaving is how long a replica that leaves tries to release its claims. If it can't, others wait for the end of its
+// lease.
+const leaving = 3 * time.Second
+
 // maxTake is how often a replica tries to take claims after one heartbeat. The replica tries again if other replicas
 // take claims at the same time.
 const maxTake = 5
@@ -575,7 +579,7 @@ func (r *Replica) Leave() {
 		r.stop()
 		r.work.Wait()
 		r.forget()
-		ctx, cancel := context.WithTimeout(context.Background(), lingering)
+		ctx, cancel := context.WithTimeout(context.Background(), leaving)
 		defer cancel()
 		conn, err := r.connected(ctx)
 		if err == nil {

@@ -57,7 +57,7 @@ type claimsHarness struct {
 // Leases of tests. A long lease does not pass during a test, so it causes no takeover.
 const (
 	shortLease = 600 * time.Millisecond
-	longLease  = time.Minute
+	longLease  = 10 * time.Minute
 )
 
 // add joins a replica.
