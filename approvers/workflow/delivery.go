@@ -205,7 +205,7 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 // copyFor creates one person's copy of an outbox message. A person who holds several roles of a stage gets only one
 // card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
-	one := store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: store.ToUser + user, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
+	one := sameTo(s, store.ToUser+user)
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
 		return err
@@ -221,8 +221,13 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	return t.add(one)
 }
 
-// Removed records that an expired outbox message was deleted in Slack. s is the message as it was read. If the message
-// has changed since then, the bot posts it again.
+// sameTo returns a new outbox message with the content of another one, for an address.
+func sameTo(s store.OutboxMessage, to string) store.OutboxMessage {
+	return store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
+}
+
+// Removed records that the bot deleted an expired outbox message in Slack. s is the message as it was read. If the
+// message has changed since then, the bot posts it again.
 func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -230,7 +235,10 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		if cur.State == store.OutboxRemoved {
-			return t.outbox.shownAsWanted(cur)
+			if err := t.outbox.shownAsWanted(cur); err != nil || cur.Revision == s.Revision {
+				return err
+			}
+			return t.outbox.wantCurrent(sameTo(cur, cur.To)) // Slack's event about this deletion came before the answer
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"countersign/approvers"
@@ -84,6 +85,43 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.approve(lead, r.ID)
 	o.run(r.Execution, "refunded")
 	o.answer(turn)
+}
+
+// TestOwnDeletionIsReported checks a notice that the bot deletes while another message begins to wait. Slack reports the
+// deletion to the bot at any time. In the end, one notice is there.
+func TestOwnDeletionIsReported(t *testing.T) {
+	for _, order := range []string{"report, message, answer", "message, report, answer", "message, answer, report"} {
+		o := newHarness(t)
+		first := o.spoken(alice, "refund 50")
+		turn := o.hear(first).Turn
+		o.requestIn(turn, `issue_refund {"amount":50}`)
+		thanks := o.spoken(bob, "thanks")
+		o.hear(thanks)
+		notice := o.show(o.only(turn, store.OutboxQueued))
+		o.erase(thanks, false)
+		read := o.message(notice.ID)
+		report := first
+		report.Channel.Channel, report.TS = read.Channel, read.TS
+		for step := range strings.SplitSeq(order, ", ") {
+			switch step {
+			case "message":
+				o.hear(o.spoken(bob, "hello?"))
+			case "report":
+				o.erase(report, true)
+			case "answer":
+				o.ok(o.Outbox.Removed(o.ctx(), read))
+			}
+		}
+		var wanted []store.OutboxMessage
+		for _, s := range o.messagesOf(turn) {
+			if s.Kind == store.OutboxQueued && s.State == store.OutboxWanted && s.TS == "" {
+				wanted = append(wanted, s)
+			}
+		}
+		if len(wanted) != 1 || o.timers(wanted[0].Rank.Timer())[wanted[0].ID].Ref == "" {
+			t.Errorf("%s: %d notices are to be posted; want one, which is due: %+v", order, len(wanted), wanted)
+		}
+	}
 }
 
 // TestTheOnlyMessageIsDeleted checks a turn whose only message is deleted. The model is not called, and the next
