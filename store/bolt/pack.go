@@ -91,11 +91,12 @@ func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	if err != nil {
 		panic(err) // the options are constants
 	}
-	w.EncodeAll([]byte{0}, nil) // makes its channel: one that a test makes in its synctest bubble works nowhere else
+	w.EncodeAll(nil, nil) // makes its channel: one that a test makes in its synctest bubble works nowhere else
 	return w
 }
 
-// The decoder unpacker and the encoders are made when the program starts, because they have channels.
+// The decoder unpacker and the encoders are made when the program starts, because they have channels. An encoder makes
+// its tables when it is first used, so a program that writes nothing starts some 5 ms faster.
 var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {
