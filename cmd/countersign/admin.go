@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,7 +133,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 
 // serveOn is serveHTTP with a configured server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
-	unused := &unusedConnections{open: map[net.Conn]bool{}}
+	unused := &unusedConnections{open: map[string][]net.Conn{}}
 	noted := srv.ConnState
 	srv.ConnState = func(c net.Conn, state http.ConnState) {
 		if noted != nil {
@@ -159,24 +160,39 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
+// mostUnused limits the unused connections of one address.
+const mostUnused = 512
+
 // unusedConnections has a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
-// connections as busy, and waits for their end.
+// connections as busy, and waits for their end. If an address has more than mostUnused, its oldest is closed. So a
+// client that opens connections and sends nothing leaves room for others.
 type unusedConnections struct {
 	mu     sync.Mutex
-	open   map[net.Conn]bool
-	closed bool // a new connection is closed immediately
+	open   map[string][]net.Conn // by address without port, the oldest first
+	closed bool                  // a new connection is closed immediately
 }
 
 func (u *unusedConnections) note(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	switch {
+	from := c.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	switch all := u.open[from]; {
 	case state != http.StateNew:
-		delete(u.open, c)
+		if all = slices.DeleteFunc(all, func(o net.Conn) bool { return o == c }); len(all) == 0 {
+			delete(u.open, from)
+		} else {
+			u.open[from] = all
+		}
 	case u.closed:
 		c.Close()
+	case len(all) == mostUnused:
+		all[0].Close()
+		u.open[from] = append(all[1:], c)
 	default:
-		u.open[c] = true
+		u.open[from] = append(all, c)
 	}
 }
 
@@ -184,8 +200,10 @@ func (u *unusedConnections) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.closed = true
-	for c := range u.open {
-		c.Close()
+	for _, all := range u.open {
+		for _, c := range all {
+			c.Close()
+		}
 	}
 }
 

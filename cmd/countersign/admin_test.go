@@ -1,8 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,3 +36,82 @@ func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// If a client opens too many connections on which it sends nothing, the server closes the oldest ones. The others can
+// still be used, and so can connections from other addresses.
+func TestTooManyUnusedConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newWire()
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- serveHTTP(ctx, l, http.NotFoundHandler()) }()
+		open := make([]net.Conn, mostUnused+2)
+		for i := range open {
+			c, err := l.dial(ctx, "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			open[i] = c
+			synctest.Wait()
+		}
+		for i, c := range open {
+			err := c.SetReadDeadline(time.Now().Add(time.Millisecond)) // a pipe that the server has closed refuses it
+			if err == nil {
+				_, err = c.Read(make([]byte, 1))
+			}
+			if closed := !errors.Is(err, os.ErrDeadlineExceeded); closed != (i < 2) {
+				t.Errorf("connection %d: closed is %v (%v)", i, closed, err)
+			}
+		}
+		last := open[len(open)-1]
+		if err := last.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(last, "GET / HTTP/1.1\r\nHost: countersign\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := http.ReadResponse(bufio.NewReader(last), nil); err != nil || resp.StatusCode != http.StatusNotFound {
+			t.Errorf("answered %v, %v", resp, err)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The connections of each address are counted apart.
+func TestUnusedConnectionsByAddress(t *testing.T) {
+	u := &unusedConnections{open: map[string][]net.Conn{}}
+	var flood []*addressed
+	for i := range mostUnused + 1 {
+		c := &addressed{from: fmt.Sprintf("192.0.2.1:%d", i+1)}
+		flood = append(flood, c)
+		u.note(c, http.StateNew)
+	}
+	other := &addressed{from: "192.0.2.2:1"}
+	u.note(other, http.StateNew)
+	if !flood[0].closed || flood[1].closed || other.closed {
+		t.Errorf("closed: %v %v, and of another address %v; want only the oldest of the first address", flood[0].closed, flood[1].closed, other.closed)
+	}
+	for _, c := range append(flood, other) {
+		u.note(c, http.StateClosed)
+	}
+	if len(u.open) != 0 {
+		t.Errorf("%d addresses are left", len(u.open))
+	}
+}
+
+// addressed is a connection with a remote address.
+type addressed struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (a *addressed) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a.from))
+}
+func (a *addressed) Close() error { a.closed = true; return nil }
