@@ -14,6 +14,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/mcp"
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/shop"
 )
@@ -36,7 +37,7 @@ func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := policyfile.Open(path, c, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return c, func() { t.Cleanup(c.Begin(t.Context())) }

@@ -12,6 +12,7 @@ import (
 
 	"countersign/agent/catalog"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/config/yamldoc"
@@ -83,7 +84,7 @@ func runCheck(out io.Writer, args []string) error {
 	case errors.As(err, &broken):
 		findings = append(findings, broken...)
 	case err != nil:
-		return misconfigured(err)
+		return policyfile.Misconfigured(err)
 	default:
 		file.Policy = catalog.WithTools(file.Policy, tools)
 		known = catalog.Described(tools)

@@ -16,6 +16,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspaceclient"
 )
@@ -80,11 +81,11 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ps, err := openPolicies(path, tools, l)
+		ps, err := policyfile.Open(path, tools, l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ps.hangup, s.policies, s.tools = hangup, ps, tools
+		ps.Hangup, s.policies, s.tools = hangup, ps, tools
 	})
 	sam, teo := h.watcher("sam"), h.watcher("teo")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

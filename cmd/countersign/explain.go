@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/config/yamldoc"
 )
@@ -87,7 +88,7 @@ func explain(out io.Writer, o explainOptions) error {
 	if o.tool == "" {
 		return cli.Misused("say which call: --tool NAME, and its arguments with --args '{…}'")
 	}
-	policy, tools, err := policyFor(o.policy)
+	policy, tools, err := policyfile.ReadGiven(o.policy)
 	if err != nil {
 		return err
 	}

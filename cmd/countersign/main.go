@@ -19,9 +19,9 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// Several commands share these files: root.go (the tree, usage errors), policy.go (reading and watching the policy
-// file), store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go
-// (the bot's side of such work), seal.go (the keys of the history).
+// Several commands share package policyfile (reading and watching the policy file), and these files: root.go (the tree,
+// usage errors), store.go (opening the store), task.go (work on the store, by the command or by the running bot),
+// control.go (the bot's side of such work), seal.go (the keys of the history).
 //
 // Only a running bot uses these files: admin.go (/healthz, /readyz), package metrics, notify.go (systemd), secrets.go
 // (new secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work

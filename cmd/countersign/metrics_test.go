@@ -24,6 +24,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/store"
 )
@@ -73,7 +74,7 @@ func calledCatalog(t *testing.T) *catalog.Catalog {
 	}
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
 	write(t, path, []byte(boxPolicy+up.entry("crm", "")+"  lost: {command: [no-such-program-anywhere]}\n"))
-	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := policyfile.Open(path, c, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Begin(t.Context()))
@@ -194,7 +195,7 @@ func allMetrics(t *testing.T) *metrics.Metrics {
 		t.Fatal(err)
 	}
 	m := setup{
-		store: db, tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
+		store: db, tools: tools, policies: &policyfile.Source{Tools: tools}, log: slog.New(slog.DiscardHandler),
 		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
 	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})

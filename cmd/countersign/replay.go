@@ -15,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/store"
 )
@@ -29,12 +30,12 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 		r.heldTo = asThen
 	}
 	var err error
-	if r.policy, r.tools, err = policyFor(path); err != nil {
+	if r.policy, r.tools, err = policyfile.ReadGiven(path); err != nil {
 		return err
 	}
 	if against != "" {
 		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
-		if r.other, r.otherTools, err = policyFor(against); err != nil {
+		if r.other, r.otherTools, err = policyfile.ReadGiven(against); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 )
 
@@ -89,7 +90,7 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 
 // Stored calls that differ in the same way are grouped. Calls without a difference print no line.
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
-	policy, tools, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"))
+	policy, tools, err := policyfile.ReadGiven(filepath.Join(pageFiles(t), "countersign.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

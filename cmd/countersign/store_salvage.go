@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -139,7 +140,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	if err != nil {
 		return err
 	}
-	policy, tools, err := readPolicy(env.Policy)
+	policy, tools, err := policyfile.Read(env.Policy)
 	if err != nil { // then nobody has a role
 		policy, tools = new(approvers.Policy), new(agent.Registry)
 	}

@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
@@ -184,13 +185,13 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
-		policy, tools, err = storedPolicy(ctx, db)
+		policy, tools, err = policyfile.ReadStored(ctx, db)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		if r != nil { // the first replica is just starting
 			return nil, cli.CouldNot("no policy is in force in %s yet: run the command again when the bot is up", env.Store)
 		}
-		policy, tools, err = readPolicy(env.Policy)
+		policy, tools, err = policyfile.Read(env.Policy)
 	}
 	if err != nil {
 		return nil, err

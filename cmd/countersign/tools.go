@@ -20,6 +20,7 @@ import (
 	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
 )
@@ -83,7 +84,7 @@ type toolReport struct{ *catalog.Report }
 
 // examine reads a policy with its lock file. It asks the servers for their tools, unless alone is set.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
-	path, err := policyPath(path)
+	path, err := policyfile.Path(path)
 	if err != nil {
 		return toolReport{}, err
 	}
@@ -97,7 +98,7 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	} else {
 		r, err = catalog.Examine(ctx, file, path, version())
 	}
-	return toolReport{r}, misconfigured(err)
+	return toolReport{r}, policyfile.Misconfigured(err)
 }
 
 // chosen returns the tools of the command's source.

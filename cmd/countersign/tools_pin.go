@@ -17,6 +17,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 )
 
 // pinOptions are the flags of countersign tools pin.
@@ -240,7 +241,7 @@ func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
 
 // write replaces the lock file.
 func (s toolReport) write(lock pins.Lock) error {
-	err := misconfigured(s.Write(lock))
+	err := policyfile.Misconfigured(s.Write(lock))
 	if errors.Is(err, catalog.ErrLockChanged) {
 		return cli.CouldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.Path))
 	}
