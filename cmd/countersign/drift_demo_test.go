@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -66,9 +67,14 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 	hangup, log := make(chan os.Signal), new(lineLog)
 	var outside *outsideShop
 	operator := func(args ...string) string {
-		b := &bench{T: t, path: path}
-		said, _ := b.tools(args...)
-		return said
+		cmd := root()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"tools", "--policy", path}, args...))
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatalf("tools %q: %v\n%s", args, err, out.String())
+		}
+		return out.String()
 	}
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		outside = openOutsideShop(t, shop.New(s.now))

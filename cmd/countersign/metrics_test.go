@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -56,13 +58,28 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// openToolServer starts an MCP server that has one tool, and returns the server's URL.
+func openToolServer(t *testing.T, tool string) string {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "one tool", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: tool, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "did " + tool}}}, nil
+	})
+	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // needed because an event stream never ends by itself
+		s.Close()
+	})
+	return s.URL
+}
+
 // calledCatalog returns a catalog with two servers: one is connected and had one call, the other is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	up := openShifting(t, map[string]string{"look": "Looks."})
+	url := openToolServer(t, "look")
 	look := make(chan agent.Tool, 1)
 	c, err := catalog.New(catalog.Config{
-		Own: []config.Server{{Name: "up", URL: up.URL, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
+		Own: []config.Server{{Name: "up", URL: url, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
 		Wrap: func(tool *agent.Tool) {
 			if tool.Name == "up.look" {
 				look <- *tool
@@ -73,7 +90,7 @@ func calledCatalog(t *testing.T) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
-	write(t, path, []byte(boxPolicy+up.entry("crm", "")+"  lost: {command: [no-such-program-anywhere]}\n"))
+	write(t, path, []byte(boxPolicy+fmt.Sprintf(crmEntry, url)+"  lost: {command: [no-such-program-anywhere]}\n"))
 	if _, err := policyfile.Open(path, c, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}

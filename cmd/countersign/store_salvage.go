@@ -186,7 +186,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 
 // close closes all records that could cause an action or that belong to lost records.
 func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
-	x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
+	x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
 	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
 		for _, r := range chain {
 			if r.At.After(x.Taken) {

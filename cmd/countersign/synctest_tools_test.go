@@ -63,7 +63,7 @@ func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), 
 func runner(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {
-		return scriptedmodel.Reply{Content: "That is settled: " + short(last.Content, 2000)}, nil
+		return scriptedmodel.Reply{Content: "That is settled: " + strings.Join(strings.Fields(last.Content), " ")}, nil
 	}
 	var reply scriptedmodel.Reply
 	for line := range strings.Lines(last.Content) {

@@ -9,9 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"countersign/agent"
@@ -69,7 +67,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		}
 		if err == nil {
 			w := taskEnv{
-				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
+				store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
 				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
 				bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
@@ -104,7 +102,7 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	}
 	local := func() (*workflow.Workflow, error) { return localWorkflow(ctx, env, db, db.Visit()) }
 	w := taskEnv{
-		store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
+		store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
 		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
 	}
 	err = t.run(ctx, w, o)
@@ -145,15 +143,6 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.CouldNot("the bot that holds the store can't be asked: %w", err)
 	}
 	return nil
-}
-
-// operator returns the id of the machine's user at the command line.
-func operator(uid int) approvers.PersonID {
-	id := strconv.Itoa(uid)
-	if u, err := user.LookupId(id); err == nil {
-		return approvers.Operator(u.Username)
-	}
-	return approvers.Operator(id)
 }
 
 // workflowAfter returns a workflow on the store of a stopped bot. This workflow can list and report the store's

@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"bufio"
@@ -80,7 +80,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 		return err
 	}
 	out, now := cmd.OutOrStdout(), time.Now()
-	who := operator(os.Getuid()).Login()
+	who := cli.Operator(os.Getuid()).Login()
 	lock := s.Lock
 	var changes []agent.Status
 	var gone, refused []string
@@ -216,7 +216,7 @@ func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !atTerminal(cmd.InOrStdin()) {
+	if !cli.IsTerminal(cmd.InOrStdin()) {
 		return cli.Misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run the command again with --yes")
 	}
 	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)

@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"cmp"
@@ -33,7 +33,8 @@ type toolsOptions struct {
 	offline bool
 }
 
-func toolsCommand() *cobra.Command {
+// Tools returns the command "countersign tools".
+func Tools() *cobra.Command {
 	var o toolsOptions
 	cmd := &cobra.Command{
 		Use:   "tools",
@@ -96,7 +97,7 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	if alone {
 		r, err = catalog.ExamineOffline(file, path)
 	} else {
-		r, err = catalog.Examine(ctx, file, path, version())
+		r, err = catalog.Examine(ctx, file, path, cli.ThisBuild().Version)
 	}
 	return toolReport{r}, policyfile.Misconfigured(err)
 }
