@@ -37,13 +37,16 @@ func RunAtOnce(n int) {
 	}
 }
 
-// Size returns the size of a campaign. This is the value of the environment variable or, if the variable is not set,
-// the size for plain go test.
-func Size(t testing.TB, variable string, otherwise int) int {
+// Size returns the size of a campaign. This is the value of the environment variable. If the variable is not set, the
+// size is inCI with CI=true, and half of inCI without it.
+func Size(t testing.TB, variable string, inCI int) int {
 	t.Helper()
 	text := os.Getenv(variable)
+	if text == "" && CI() {
+		return inCI
+	}
 	if text == "" {
-		return otherwise
+		return max(1, inCI/2)
 	}
 	long.Store(true)
 	n, err := strconv.Atoi(text)

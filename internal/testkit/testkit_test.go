@@ -38,11 +38,20 @@ func TestComponent(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	const variable = "COUNTERSIGN_CAMPAIGNS"
-	for text, want := range map[string]int{"": 7, "1": 1, "10000": 10_000} {
-		t.Setenv(variable, text)
-		if got := testkit.Size(t, variable, 7); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+	for _, tt := range []struct {
+		text, ci string
+		want     int
+	}{{"", "true", 7}, {"", "", 3}, {"1", "true", 1}, {"1", "", 1}, {"10000", "true", 10_000}, {"10000", "", 10_000}} {
+		t.Setenv(variable, tt.text)
+		t.Setenv("CI", tt.ci)
+		if got := testkit.Size(t, variable, 7); got != tt.want {
+			t.Errorf("%q, with CI=%q: %d, want %d", tt.text, tt.ci, got, tt.want)
 		}
+	}
+	t.Setenv(variable, "")
+	t.Setenv("CI", "")
+	if got := testkit.Size(t, variable, 1); got != 1 {
+		t.Errorf("half of 1 is %d, want 1", got)
 	}
 	for _, text := range []string{"0", "-1", "many", "1e4"} {
 		t.Setenv(variable, text)

@@ -71,14 +71,19 @@ type Request struct {
 	body string
 }
 
+var descriptions sync.Map // the router of each description, by path; reading a description takes longer than most tests
+
 // New starts a gateway. description is the path of the OpenAPI description.
 func New(t testing.TB, description string) *Gateway {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromFile(description)
-	if err != nil {
-		t.Fatal(err)
-	}
-	router, err := legacy.NewRouter(doc)
+	read, _ := descriptions.LoadOrStore(description, sync.OnceValues(func() (routers.Router, error) {
+		doc, err := openapi3.NewLoader().LoadFromFile(description)
+		if err != nil {
+			return nil, err
+		}
+		return legacy.NewRouter(doc)
+	}))
+	router, err := read.(func() (routers.Router, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
