@@ -30,7 +30,8 @@ countersign them. Try it on this machine with no account:
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
+	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls),
+		auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
 		backupCommand(), restoreCommand(), storeCommand(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())
