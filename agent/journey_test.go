@@ -81,7 +81,8 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a harness. If act is not nil, the tools call it before they count a run.
+// newHarness creates a harness. If act is not nil, each tool counts its run and then calls act. An error of act is
+// the tool's error.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})

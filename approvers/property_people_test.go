@@ -45,7 +45,8 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// say lets an approver ask or comment. An approver is a person who may decide, or whose approval counts.
+// say lets an approver ask or comment. An approver is a person who may decide now, or who has approved a
+// stage.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawAction(t)

@@ -150,8 +150,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order. So the next row
-// is compared with the previous row.
+// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order. So the row
+// after it is compared with the row before it.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1

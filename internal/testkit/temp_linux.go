@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,12 +19,14 @@ const (
 
 // TempInMemory makes t.TempDir return directories in memory. Stores commit there in the same way as on a disk, but
 // faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has too little
-// space, if TMPDIR is set, or if a COUNTERSIGN_ variable selects a long campaign. The figures of a long campaign must
-// include the disk.
+// space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign. The figures of a
+// benchmark and of a long campaign must include the disk.
 func TempInMemory() (remove func()) {
+	flag.Parse() // TestMain runs before package testing parses the flags
+	bench := flag.Lookup("test.bench").Value.String() != ""
 	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
 	var room unix.Statfs_t
-	if long || os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &room) != nil || room.Bavail*uint64(room.Bsize) < memoryRoom {
+	if bench || long || os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &room) != nil || room.Bavail*uint64(room.Bsize) < memoryRoom {
 		return func() {}
 	}
 	const prefix = "cs-"                                        // short, because the path of a Unix socket has at most 107 bytes

@@ -26,10 +26,17 @@ type workerPool struct {
 	refs   map[string]bool
 	lanes  map[string]bool
 	flows  *flows
-	held   map[string]store.Timer // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
+	held   map[string]heldLane // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
+	reads  int                 // number of reads of the store that began
 
 	blocked int          // number of due timers that wait in held lanes; a read returns that many more timers, so that other lanes get their turn
 	shares  store.Shares // the shares whose lanes takeUp has held where necessary
+}
+
+// heldLane is the first timer of a lane, which failed.
+type heldLane struct {
+	store.Timer
+	read int // the last read that began before the timer was put off
 }
 
 // holds is how often a lane's first timer may fail before other timers of the lane overtake it. The lane is held for
@@ -52,7 +59,7 @@ func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.Time
 	defer p.mu.Unlock()
 	for _, t := range timers {
 		if _, held := p.held[t.Lane]; t.Lane != "" && !t.PutOff.IsZero() && !held {
-			p.held[t.Lane] = t
+			p.held[t.Lane] = heldLane{t, p.reads}
 		}
 	}
 	return nil
@@ -61,11 +68,22 @@ func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.Time
 // mostTakenUp limits the timers that takeUp reads, and the timers of held lanes that are read in addition to mostDue.
 const mostTakenUp = 10_000
 
-// letGo ends the hold of timers that were cleared or set again.
+// begin counts a read of the store, before the read.
+func (p *workerPool) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reads++
+}
+
+// letGo ends the hold of timers that were cleared or set again. If a timer was put off after r began, r shows the timer
+// as it was before, so letGo leaves its hold to the next read.
 func (p *workerPool) letGo(r store.Reader) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for lane, first := range p.held {
+		if first.read == p.reads {
+			continue
+		}
 		cur, err := r.Timer(first.Kind, first.Ref)
 		if store.IgnoreNotFound(err) != nil {
 			return err
@@ -301,7 +319,7 @@ func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if keep && t.Lane != "" {
-		p.held[t.Lane] = t
+		p.held[t.Lane] = heldLane{t, p.reads}
 	} else {
 		delete(p.held, t.Lane)
 	}

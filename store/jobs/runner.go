@@ -154,7 +154,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 // attend handles one kind of timer. After an error that must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
-		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]store.Timer{}, flows: newFlows(worker.Flow),
+		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]heldLane{}, flows: newFlows(worker.Flow),
 		free: make(chan struct{}, 1), stop: stop,
 	}
 	defer pool.wg.Wait()
@@ -163,6 +163,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		var due []store.Timer
 		var next time.Time
 		shares, worth, asked := r.Replica.Shares(), worker.isWorth(), r.Now()
+		pool.begin()
 		limited, cancel := context.WithTimeout(ctx, readWithin)
 		err := r.Store.View(limited, func(reader store.Reader) error {
 			if err := pool.takeUp(reader, shares, kind); err != nil {

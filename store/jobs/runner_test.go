@@ -131,6 +131,39 @@ func TestRetries(t *testing.T) {
 	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
 }
 
+// slowRead is a store with one read that takes 50 ms: the read that begins 5 ms after the start.
+type slowRead struct {
+	store.Store
+	start time.Time
+}
+
+func (s slowRead) View(ctx context.Context, fn func(store.Reader) error) error {
+	slow := time.Since(s.start) == 5*time.Millisecond
+	return s.Store.View(ctx, func(r store.Reader) error {
+		if slow {
+			time.Sleep(50 * time.Millisecond)
+		}
+		return fn(r)
+	})
+}
+
+// TestReadDuringAFailure checks a read of the store that began before a timer was put off, and ends afterwards. The
+// other timers of the lane still wait.
+func TestReadDuringAFailure(t *testing.T) {
+	f := &fixture{}
+	f.over = func(s store.Store) store.Store { return slowRead{s, time.Now()} }
+	f.run(t, jobs.Options{}, func(timer store.Timer) error {
+		if timer.Ref != "a" || timer.Tries > 0 {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+		f.Wake()
+		time.Sleep(5 * time.Millisecond)
+		return errors.New("not yet")
+	}, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond))
+	f.want("a@0.0", "a@0.1", "b@0.1")
+}
+
 // later is an error that asks for a delay.
 type later time.Duration
 

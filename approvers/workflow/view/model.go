@@ -55,7 +55,7 @@ func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }
 
-// Step is a step that an answer reports.
+// Step is a step of the agent that is reported below the answer: the text and the calls of the model.
 type Step struct {
 	Step  int
 	Text  string // the model's text in this step

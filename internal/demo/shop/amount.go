@@ -14,7 +14,7 @@ type Amount int64
 // plainDecimal excludes exponents: 1e300 is a valid JSON number but not a price.
 var plainDecimal = regexp.MustCompile(`^(-?)([0-9]{1,9})(?:\.([0-9]{1,20}))?$`)
 
-// ParseAmount reads a decimal number with at most two nonzero places.
+// ParseAmount reads a decimal number with at most two decimal places, not counting zeros at the end.
 func ParseAmount(text string) (Amount, error) {
 	m := plainDecimal.FindStringSubmatch(text)
 	if m == nil {
