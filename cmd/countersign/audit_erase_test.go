@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policycmd"
 	"countersign/store/bolt"
 )
 
@@ -46,7 +47,7 @@ func TestAuditErase(t *testing.T) {
 		return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
 	}
 	w := taskEnv{store: db, who: approvers.Operator("root"), out: &out, workflow: alone, bare: alone}
-	before, err := storedFixtures(t.Context(), db)
+	before, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestAuditErase(t *testing.T) {
 	if !strings.Contains(out.String(), "texts of 1 chain, and") {
 		t.Errorf("it says %s", out.String())
 	}
-	if after, err := storedFixtures(t.Context(), db); err != nil || len(after) != len(before)-1 {
+	if after, err := policycmd.StoredFixtures(t.Context(), db); err != nil || len(after) != len(before)-1 {
 		t.Errorf("%d calls can be replayed, of %d: %v; the erased one can't", len(after), len(before), err)
 	}
 	out.Reset()

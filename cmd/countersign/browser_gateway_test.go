@@ -14,6 +14,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/agent/hook"
 	hooksetup "countersign/agent/hook/setup"
+	"countersign/cmd/countersign/policyfile"
 )
 
 // pictures saves the page on a laptop and on a phone, light and dark.
@@ -53,7 +54,7 @@ func TestBrowserGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
-		if s.policies, err = openPolicies(file, s.tools, s.log); err != nil {
+		if s.policies, err = policyfile.Open(file, s.tools, s.log); err != nil {
 			t.Fatal(err)
 		}
 		s.gateway, s.receiptKey = l, gateway.NewReceiptKey()

@@ -39,7 +39,7 @@ func (b *browser) choosesPerson(name string) {
 func TestBrowserStages(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
-		if err := s.policies.become(t.Context(), "testdata/browser.yaml"); err != nil {
+		if err := s.policies.Become(t.Context(), "testdata/browser.yaml"); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/mcp"
 	"countersign/agent/pins"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/shop"
 )
@@ -27,6 +28,15 @@ func catalogOf(r *agent.Registry) *catalog.Catalog {
 	return c
 }
 
+// boxPolicy is the beginning of a policy, for tests that add tools. crmEntry adds the tools of a server by its URL.
+const (
+	boxPolicy = `version: 1
+approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approve: ["*"]}}
+agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
+`
+	crmEntry = "servers:\n  crm: {url: %q, allow: [127.0.0.1]}\n"
+)
+
 // openCatalog returns a catalog under a policy. begin connects its servers until the test ends.
 func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func()) {
 	t.Helper()
@@ -36,7 +46,7 @@ func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := policyfile.Open(path, c, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return c, func() { t.Cleanup(c.Begin(t.Context())) }
@@ -97,20 +107,4 @@ func pinShop(t testing.TB, policy string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// shopKnown lists the demo's tools that are known when the demo does not run.
-func shopKnown(t testing.TB) *agent.Registry {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "countersign.yaml")
-	file, err := config.ParsePolicy(path, []byte("version: 1\n"+shopEntry))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinShop(t, path)
-	tools, err := catalog.Offline(file, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tools
 }

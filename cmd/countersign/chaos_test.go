@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -80,7 +81,7 @@ type chaos struct {
 
 // prepare sets the bot up.
 func (c *chaos) prepare(b *synctestHarness) {
-	policies, err := newPolicies("chaos.yaml", []byte(chaosPolicy), b.setup.tools, b.setup.log)
+	policies, err := policyfile.New("chaos.yaml", []byte(chaosPolicy), b.setup.tools, b.setup.log)
 	b.ok(err)
 	b.setup.policies = policies
 	b.fates = c.mishap

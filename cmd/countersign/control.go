@@ -65,7 +65,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	if r.held != nil && !whileHeld[c.Task] {
 		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
-	who := operator(uid)
+	who := cli.Operator(uid)
 	r.log.Info("a task was received at the control socket", "task", c.Task, "operator", who.Login())
 	if all[i].isLong() {
 		select {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,7 +75,7 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	switch {
 	case !o.Approve && o.Digest != "":
 		return cli.Misused("--digest goes with approve: a rejection does not depend on the arguments")
-	case o.Approve && o.Digest == "" && !atTerminal(cmd.InOrStdin()):
+	case o.Approve && o.Digest == "" && !cli.IsTerminal(cmd.InOrStdin()):
 		return cli.Misused("say which arguments you approve: --digest, as `countersign pending %s` prints it", o.Request)
 	case o.Approve && o.Digest == "":
 		digest, err := confirmed(cmd, o.Request)
@@ -100,16 +99,6 @@ func checkReason(reason *string) error {
 		return cli.Misused("the reason is %d characters long; write at most %d", n, maxReason)
 	}
 	return nil
-}
-
-// atTerminal reports whether the input is a terminal.
-func atTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // confirmed shows the whole request and asks for confirmation. The function returns the digest of the displayed

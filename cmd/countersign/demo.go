@@ -23,6 +23,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/cmd/countersign/scenario"
 	"countersign/config"
 	"countersign/internal/demo/workspace"
@@ -158,10 +159,10 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 }
 
 // demoSetup configures the bot for the demo's services.
-func demoSetup(st demoEnv, env config.Env, policies *policies, log *slog.Logger) setup {
+func demoSetup(st demoEnv, env config.Env, policies *policyfile.Source, log *slog.Logger) setup {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: st.base + "/api/", unlimited: true,
-		build: cli.ThisBuild(), model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.tools, log: log, now: st.now, seal: st.seal,
+		build: cli.ThisBuild(), model: st.model, historyTokens: env.HistoryTokens, policies: policies, store: st.store, tools: policies.Tools, log: log, now: st.now, seal: st.seal,
 	}
 	if st.listener != nil {
 		s.listen, s.signingSecret = st.listener.listen, workspace.DemoSigningSecret
@@ -242,11 +243,11 @@ func dataDir(given string) (dir string, remove func(), err error) {
 }
 
 // demoPolicies holds the policy of the file, or the demo's own.
-func demoPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policies, error) {
+func demoPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policyfile.Source, error) {
 	if path != "" {
-		return openPolicies(path, tools, log)
+		return policyfile.Open(path, tools, log)
 	}
-	ps, err := newPolicies("demo.yaml", demoPolicy, tools, log)
+	ps, err := policyfile.New("demo.yaml", demoPolicy, tools, log)
 	if err != nil {
 		return nil, cli.Misused("the demo's policy can't be used:\n%w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config/check"
 	"countersign/internal/demo/workspace"
 )
@@ -21,11 +22,11 @@ func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err 
 	}
 	lock, err := catalog.ReadLock(path)
 	if err != nil {
-		return hint, misconfigured(err)
+		return hint, policyfile.Misconfigured(err)
 	}
 	known, err := tools.Known(file, lock, pins.Beside(path))
 	if err != nil {
-		return hint, misconfigured(err)
+		return hint, policyfile.Misconfigured(err)
 	}
 	return suggestCalls(file.Policy, known), nil
 }

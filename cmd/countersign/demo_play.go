@@ -57,7 +57,7 @@ func (b *playedBot) Advance(to time.Time) {
 }
 
 func (b *playedBot) Reload(ctx context.Context, path string) (problems []error, err error) {
-	if err := b.setup.policies.become(ctx, path); err != nil {
+	if err := b.setup.policies.Become(ctx, path); err != nil {
 		return cli.Problems(err), nil
 	}
 	return nil, b.bot.workflow.Requests.Reevaluate(ctx)

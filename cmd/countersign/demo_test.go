@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // The demo with a user's own policy suggests a call that can be made under this policy. If there are several such
 // calls, it suggests one that waits for approval.
@@ -20,8 +23,7 @@ func TestSuggestion(t *testing.T) {
 			t.Errorf("%q, want %q, of\n%s", got, want, policy)
 		}
 	}
-	f := openShifting(t, map[string]string{"send": "Sends."})
-	c, begin := openCatalog(t, f.entry("crm", "")) // what nobody pinned can't be called
+	c, begin := openCatalog(t, fmt.Sprintf(crmEntry, openToolServer(t, "send"))) // what nobody pinned can't be called
 	begin()
 	if got := suggestion(c, c.Policy()); got != "" {
 		t.Errorf("of what is blocked: %q", got)

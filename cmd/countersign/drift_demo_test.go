@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/approvers"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspaceclient"
 )
@@ -65,9 +67,14 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 	hangup, log := make(chan os.Signal), new(lineLog)
 	var outside *outsideShop
 	operator := func(args ...string) string {
-		b := &bench{T: t, path: path}
-		said, _ := b.tools(args...)
-		return said
+		cmd := root()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetArgs(append([]string{"tools", "--policy", path}, args...))
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Fatalf("tools %q: %v\n%s", args, err, out.String())
+		}
+		return out.String()
 	}
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		outside = openOutsideShop(t, shop.New(s.now))
@@ -80,11 +87,11 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ps, err := openPolicies(path, tools, l)
+		ps, err := policyfile.Open(path, tools, l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ps.hangup, s.policies, s.tools = hangup, ps, tools
+		ps.Hangup, s.policies, s.tools = hangup, ps, tools
 	})
 	sam, teo := h.watcher("sam"), h.watcher("teo")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")

@@ -10,6 +10,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/policyfile"
 )
 
 // TestFloodInSlack lets a client ask for 90 calls at once, whose cards are in one channel. Slack applies its published
@@ -35,7 +36,7 @@ func TestFloodInSlack(t *testing.T) {
   other: {token: "sha256:%s", agent: support, owner: U0100, tools: ["*"]}
 `, tokenHash(ciToken), tokenHash(otherToken))
 				var err error
-				b.setup.policies, err = newPolicies("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
+				b.setup.policies, err = policyfile.New("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
 				b.ok(err)
 			}, func(b *synctestHarness) {
 				b.ws.SetRealRates(true)

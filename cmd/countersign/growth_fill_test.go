@@ -13,6 +13,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/store"
 )
 
@@ -49,7 +50,7 @@ func newGrowing(t *testing.T, policy string, at func() (store.Store, error)) *gr
 	t.Helper()
 	g := &growing{t: t, at: at}
 	var err error
-	if g.policy, g.tools, err = readPolicy(policy); err != nil {
+	if g.policy, g.tools, err = policyfile.Read(policy); err != nil {
 		t.Fatal(err)
 	}
 	g.open()

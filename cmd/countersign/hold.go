@@ -13,6 +13,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 )
 
@@ -32,7 +33,7 @@ var whileHeld = map[string]bool{
 
 // hold stops the start of a bot whose store is older than its signed heads. Until an operator has accepted the loss,
 // hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
-func hold(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
+func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
 		if older == nil || err != nil {
@@ -54,15 +55,15 @@ func hold(ctx context.Context, env config.Env, policies *policies, db openedStor
 }
 
 // holdOnce serves until ctx ends or an operator accepts the loss.
-func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policies, db openedStore, l listeners, log *slog.Logger) error {
+func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) error {
 	socket, err := openControl(env.Control, log)
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	wf := workflow.New(workflow.Config{Store: db, Policy: policies.tools.Policy, Tools: policies.tools.Registry, Log: log})
-	m := metrics.New(db, policies.tools.Policy)
+	wf := workflow.New(workflow.Config{Store: db, Policy: policies.Tools.Policy, Tools: policies.Tools.Registry, Log: log})
+	m := metrics.New(db, policies.Tools.Policy)
 	m.WatchDisk(wf)
 	g, ctx := errgroup.WithContext(ctx)
 	h := admin([]probe{

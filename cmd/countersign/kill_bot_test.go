@@ -21,6 +21,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
@@ -107,7 +108,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	if err != nil {
 		return err
 	}
-	policies, err := openPolicies(c.Policy, tools, log)
+	policies, err := policyfile.Open(c.Policy, tools, log)
 	if err != nil {
 		return err
 	}
@@ -126,9 +127,9 @@ func witnessRun(ctx context.Context, conf string) error {
 		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
 	}
 	if database, ok := db.(*postgres.Store); ok {
-		policies.shared = true
+		policies.Shared = true
 		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{
-			Name: replicaName(), Jobs: oneReplicaJobs, Log: log, Lease: c.Lease, Beat: c.Lease / 6, Margin: c.Lease / 4,
+			Name: cli.ProcessName(), Jobs: oneReplicaJobs, Log: log, Lease: c.Lease, Beat: c.Lease / 6, Margin: c.Lease / 4,
 		}); err != nil {
 			return err
 		}

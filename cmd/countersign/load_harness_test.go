@@ -18,6 +18,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
@@ -73,14 +74,14 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	if c.wrap != nil {
 		h.store = c.wrap(db)
 	}
-	policies, err := newPolicies("load.yaml", []byte(c.policy), catalogOf(h.tools()), log)
+	policies, err := policyfile.New("load.yaml", []byte(c.policy), catalogOf(h.tools()), log)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: h.base + "/api/", unlimited: true,
 		model:    agent.Model{BaseURL: h.base + "/v1", Key: "key", Name: scriptedmodel.DefaultModel},
-		policies: policies, store: h.store, tools: policies.tools, log: log, tracer: c.tracer,
+		policies: policies, store: h.store, tools: policies.Tools, log: log, tracer: c.tracer,
 	}
 	p := s.assemble()
 	mux := http.NewServeMux()

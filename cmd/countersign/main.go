@@ -4,9 +4,9 @@
 // The commands, and the files in which they are:
 //
 //	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not start
-//	check, explain      check.go, replay.go (check --replay), explain.go
+//	check, explain      package policycmd; calls.go: the calls of the history, for check --replay and explain --observed
 //	doctor, manifest    doctor.go, manifest.go: setting up Slack
-//	tools               tools.go (list, show), tools_pin.go
+//	tools               package policycmd
 //	pending, decide     pending.go, decide.go
 //	report              report.go: the outcome of a run
 //	pause, resume       pause.go
@@ -19,9 +19,9 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// Several commands share these files: root.go (the tree, usage errors), policy.go (reading and watching the policy
-// file), store.go (opening the store), task.go (work on the store, by the command or by the running bot), control.go
-// (the bot's side of such work), seal.go (the keys of the history).
+// Several commands share package policyfile (reading and watching the policy file), and these files: root.go (the tree,
+// usage errors), store.go (opening the store), task.go (work on the store, by the command or by the running bot),
+// control.go (the bot's side of such work), seal.go (the keys of the history).
 //
 // Only a running bot uses these files: admin.go (/healthz, /readyz), package metrics, notify.go (systemd), secrets.go
 // (new secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work
@@ -68,7 +68,7 @@ var stderr io.Writer = os.Stderr
 // that looks like a secret. If no format is set, the logger writes text to a terminal and JSON to everything else.
 func logger(level slog.Leveler, format string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
-	if format == config.JSONLog || format == "" && !isTerminal(os.Stderr) {
+	if format == config.JSONLog || format == "" && !cli.IsTerminal(os.Stderr) {
 		o.ReplaceAttr = inSeconds
 		return slog.New(slog.NewJSONHandler(redact.Writer(stderr), o))
 	}
@@ -96,12 +96,6 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
 	}
 	return a
-}
-
-// isTerminal reports whether a file is a terminal, or another device that shows characters to people.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // logEverything passes what libraries log to the logger, too.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -24,6 +26,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/store"
 )
@@ -55,13 +58,28 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// openToolServer starts an MCP server that has one tool, and returns the server's URL.
+func openToolServer(t *testing.T, tool string) string {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "one tool", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: tool, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "did " + tool}}}, nil
+	})
+	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(func() {
+		s.CloseClientConnections() // needed because an event stream never ends by itself
+		s.Close()
+	})
+	return s.URL
+}
+
 // calledCatalog returns a catalog with two servers: one is connected and had one call, the other is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	up := openShifting(t, map[string]string{"look": "Looks."})
+	url := openToolServer(t, "look")
 	look := make(chan agent.Tool, 1)
 	c, err := catalog.New(catalog.Config{
-		Own: []config.Server{{Name: "up", URL: up.URL, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
+		Own: []config.Server{{Name: "up", URL: url, Allow: []string{"127.0.0.1"}, Timeout: time.Minute, MaxResult: 1 << 20}},
 		Wrap: func(tool *agent.Tool) {
 			if tool.Name == "up.look" {
 				look <- *tool
@@ -72,8 +90,8 @@ func calledCatalog(t *testing.T) *catalog.Catalog {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
-	write(t, path, []byte(boxPolicy+up.entry("crm", "")+"  lost: {command: [no-such-program-anywhere]}\n"))
-	if _, err := openPolicies(path, c, slog.New(slog.DiscardHandler)); err != nil {
+	write(t, path, []byte(boxPolicy+fmt.Sprintf(crmEntry, url)+"  lost: {command: [no-such-program-anywhere]}\n"))
+	if _, err := policyfile.Open(path, c, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Begin(t.Context()))
@@ -194,7 +212,7 @@ func allMetrics(t *testing.T) *metrics.Metrics {
 		t.Fatal(err)
 	}
 	m := setup{
-		store: db, tools: tools, policies: makePolicies("", tools, slog.Default()), log: slog.New(slog.DiscardHandler),
+		store: db, tools: tools, policies: &policyfile.Source{Tools: tools}, log: slog.New(slog.DiscardHandler),
 		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
 	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})

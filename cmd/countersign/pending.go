@@ -275,7 +275,7 @@ func waitingOf(r store.Reader, p *approvers.Policy, req approvers.Request) (wait
 		Where: whereText(conv), Stage: req.Stage + 1, Since: req.CreatedAt, Until: req.ExpiresAt, Digest: req.Digest, BreakGlass: tool.BreakGlass,
 	}
 	for _, s := range req.Plan.Stages {
-		w.Stages = append(w.Stages, stageWords(p, s))
+		w.Stages = append(w.Stages, cli.StageWords(p, s))
 	}
 	switch req.State {
 	case approvers.Approved:

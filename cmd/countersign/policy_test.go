@@ -9,13 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"countersign/agent/catalog"
-	"countersign/agent/pins"
 	"countersign/approvers"
-	"countersign/cmd/countersign/cli"
-	"countersign/internal/demo/shop"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/store"
 )
 
@@ -49,11 +45,11 @@ func TestReload(t *testing.T) {
 	write(t, path, demoPolicy)
 	hangup := make(chan os.Signal)
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
-		ps, err := openPolicies(path, s.tools, slog.New(slog.DiscardHandler))
+		ps, err := policyfile.Open(path, s.tools, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ps.hangup, s.policies = hangup, ps
+		ps.Hangup, s.policies = hangup, ps
 	})
 	becomes := func(data []byte) {
 		write(t, path, data)
@@ -77,7 +73,7 @@ func TestReload(t *testing.T) {
 	if now := h.setup.tools.Policy().Hash; now != inForce {
 		t.Errorf("after a broken file %s is in force, want %s", now, inForce)
 	}
-	if why := h.setup.policies.state(t.Context()); why == nil || !strings.Contains(why.Error(), path+":3:24: ") {
+	if why := h.setup.policies.State(t.Context()); why == nil || !strings.Contains(why.Error(), path+":3:24: ") {
 		t.Errorf("it is not said where the file is broken: %v", why)
 	}
 
@@ -92,68 +88,6 @@ func TestReload(t *testing.T) {
 	becomes(bytes.ReplaceAll(changed(t, "agents:\n  support:", "agents:\n  sales:"), []byte("agent: support"), []byte("agent: sales")))
 	sam.says("#support", first, "refund 10 USD of order ORD-131, the box was damaged") // another agent now answers in the channel
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
-}
-
-// A changed file is loaded when its content has stopped changing. An invalid file is reported once.
-func TestPolicyFileWatched(t *testing.T) {
-	tools, err := catalog.New(shopCatalog(shop.New(time.Now), "http://127.0.0.1:1/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	write(t, path, demoPolicy)
-	var said bytes.Buffer
-	ps, err := openPolicies(path, tools, slog.New(slog.NewTextHandler(&said, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := ps.tools.Policy().Hash
-	step := func(name string, data []byte, changed, shown bool, lines int) {
-		t.Helper()
-		if data == nil {
-			os.Remove(path)
-		} else {
-			write(t, path, data)
-		}
-		said.Reset()
-		if got, err := ps.look(t.Context(), false); err != nil || got != changed {
-			t.Errorf("%s: changed %t, want %t (error %v)", name, got, changed, err)
-		}
-		if n := strings.Count(said.String(), "\n"); n != lines {
-			t.Errorf("%s: %d lines in the log, want %d:\n%s", name, n, lines, said.String())
-		}
-		if got := ps.state(t.Context()) != nil; got != shown {
-			t.Errorf("%s: a refusal is shown: %t, want %t", name, got, shown)
-		}
-	}
-	stricter := changed(t, refundHigh, refundTwo)
-	step("nothing happened", demoPolicy, false, false, 0)
-	step("half of it is written", stricter[:len(stricter)/2], false, false, 0)
-	step("all of it is written", stricter, false, false, 0)
-	step("it has stopped changing", stricter, true, false, 1)
-	second := ps.tools.Policy().Hash
-	if first == second {
-		t.Error("the same policy is in force")
-	}
-	broken := []byte("version: 1\ntool: {}\n")
-	step("broken", broken, false, false, 0)
-	step("still broken", broken, false, true, 2)
-	step("as broken as before", broken, false, true, 0)
-	step("gone", nil, false, true, 0)
-	step("still gone", nil, false, true, 2)
-	step("as gone as before", nil, false, true, 0)
-	step("there again", stricter, false, false, 1)
-	if ps.tools.Policy().Hash != second {
-		t.Error("another policy is in force than the last good one")
-	}
-	write(t, path, demoPolicy)
-	if changed, err := ps.look(t.Context(), true); err != nil || !changed || ps.tools.Policy().Hash != first {
-		t.Error("asked to, it did not take the file up immediately")
-	}
-	write(t, pins.Beside(path), []byte("{"))
-	if _, err := openPolicies(path, tools, ps.log); cli.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), pins.FileName) {
-		t.Errorf("with a broken lock file: %v (code %d)", err, cli.Code(err))
-	}
 }
 
 // The real program reloads at SIGHUP, and by itself.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
-	"countersign/config"
+	"countersign/cmd/countersign/policycmd"
 )
 
 // Every call in a history becomes one fixture, with its plan and the people whose messages led to it. The fixtures
@@ -24,7 +26,7 @@ import (
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
-	calls, err := storedFixtures(t.Context(), db)
+	calls, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,69 +70,26 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	calls, err := storedFixtures(t.Context(), db)
+	calls, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(calls) == 0 {
+		return
+	}
+	text, err := os.ReadFile(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	write(t, path, append(text, shopEntry...))
+	pinShop(t, path)
+	check := policycmd.Check(func(_ context.Context, out io.Writer) error { return json.NewEncoder(out).Encode(calls) })
 	var out bytes.Buffer
-	r := replayed{out: &out, fixtures: stored, heldTo: asThen, now: time.Now()}
-	file, err := config.ReadPolicy(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.policy, r.tools = file.Policy, shopKnown(t)
-	for _, x := range calls {
-		r.try(x)
-	}
-	if err := r.sum(); err != nil {
-		t.Errorf("%d calls, %v\n%s", r.calls, err, out.String())
-	}
-}
-
-// Stored calls that differ in the same way are grouped. Calls without a difference print no line.
-func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
-	policy, tools, err := policyFor(filepath.Join(pageFiles(t), "countersign.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	refund := func(name string, amount int, verdict approvers.Verdict, risk approvers.Risk, who ...string) config.Fixture {
-		return config.Fixture{
-			Name: name, Tool: "issue_refund", Args: fmt.Appendf(nil, `{"order_id":"ORD-1","amount":%d,"currency":"USD","reason":"x"}`, amount),
-			Expect: config.Expectation{Verdict: string(verdict), Risk: risk, Who: who},
-		}
-	}
-	var out bytes.Buffer
-	r := replayed{out: &out, tools: tools, policy: policy, fixtures: stored, heldTo: asThen}
-	r.try(refund("as it was", 5, approvers.Ask, approvers.High, "team-lead"))
-	for i := range 5 {
-		r.try(refund(fmt.Sprint("ran before ", i), 5+i, approvers.Auto, approvers.Medium))
-	}
-	r.try(refund("more people", 600, approvers.Ask, approvers.High, "team-lead"))
-	if err := r.sum(); cli.Code(err) != cli.ExitNo || err.Error() != "6 calls not as planned then" {
-		t.Errorf("%v", err)
-	}
-	const want = `differs  5 calls of issue_refund
-         verdict: auto → ask
-         risk: medium → high
-         who: nobody → team-lead
-         - issue_refund is high risk
-         - Team Lead is the first role that may approve this at high risk
-         such as ran before 0
-                 ran before 1
-                 ran before 2
-differs  1 call of issue_refund
-         risk: high → critical
-         who: team-lead → team-lead, then 2 x finance-director
-         - issue_refund is high risk
-         - the rule "args.amount > 500" matches
-         - that makes it critical risk
-         - the policy names the stages: Team Lead, then 2 × Finance Director
-         such as more people
-
-7 calls: 1 as planned then, 6 not
-`
-	if out.String() != want {
-		t.Errorf("it prints\n%s\nwant\n%s", out.String(), want)
+	check.SetOut(&out)
+	check.SetArgs([]string{path, "--replay", "stored"})
+	if err := check.ExecuteContext(t.Context()); err != nil {
+		t.Errorf("%d calls, %v\n%s", len(calls), err, out.String())
 	}
 }
 
@@ -166,7 +125,10 @@ func TestReplayGoesPastDamagedRows(t *testing.T) {
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
 	replayed := func() (said string, err error) {
 		var out bytes.Buffer
-		err = replay(t.Context(), &out, filepath.Join(pages, "countersign.yaml"), stored, "")
+		cmd := root()
+		cmd.SetOut(&out)
+		cmd.SetArgs([]string{"check", filepath.Join(pages, "countersign.yaml"), "--replay", "stored"})
+		err = cmd.ExecuteContext(t.Context())
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		return lines[len(lines)-1], err
 	}

@@ -110,7 +110,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err != nil {
 		return err
 	}
-	who := operator(os.Geteuid())
+	who := cli.Operator(os.Geteuid())
 	if o.nothingLost {
 		if err := errors.Join(wf.History.NothingLost(ctx, who, env.Store.String(), o.reason), settle(ctx, db)); err != nil {
 			return cli.CouldNot("it can't be recorded; try again: %w", err)
@@ -189,7 +189,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 			return err
 		}
 		c.hash = hex.EncodeToString(sum.Sum(nil))
-		x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
+		x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
 		if unseen, err = wf.Views.Unseen(ctx); err == nil {
 			err = wf.History.Restored(ctx, x)
 		}

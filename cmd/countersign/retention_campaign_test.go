@@ -21,6 +21,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -126,13 +127,13 @@ func openArchive(t *testing.T) *archive {
 			Run: func(context.Context, agent.Invocation) (string, error) { return "", errors.New("nobody runs it here") },
 		}))
 	}
-	policies, err := newPolicies("archive.yaml", []byte(archivePolicy), catalogOf(r), log)
+	policies, err := policyfile.New("archive.yaml", []byte(archivePolicy), catalogOf(r), log)
 	a.ok(err)
 	a.env = config.AuditBeside(path)
 	sealing, err := openSealing(t.Context(), a.env, a.db, log)
 	a.ok(err)
 	a.keys = sealing.keys
-	a.workflow = workflow.New(workflow.Config{Store: timed{a.db, a}, Policy: policies.tools.Policy, Tools: r, Log: log, Now: a.now})
+	a.workflow = workflow.New(workflow.Config{Store: timed{a.db, a}, Policy: policies.Tools.Policy, Tools: r, Log: log, Now: a.now})
 	return a
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/hookcmd"
+	"countersign/cmd/countersign/policycmd"
 )
 
 // root returns the command tree.
@@ -29,9 +30,10 @@ countersign them. Try it on this machine with no account:
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(serveCommand(), demoCommand(), checkCommand(), explainCommand(), auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
+	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls),
+		auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), toolsCommand(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
+		backupCommand(), restoreCommand(), storeCommand(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())
 	guided(cmd)
 	return cmd

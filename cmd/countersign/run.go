@@ -20,6 +20,7 @@ import (
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/internal/tracing"
@@ -33,7 +34,7 @@ type setup struct {
 	model                        agent.Model
 	historyTokens                int
 	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
-	policies                     *policies
+	policies                     *policyfile.Source
 	store                        store.Store
 	replica                      store.Replica // nil: this process is the only one on the store
 	tools                        *catalog.Catalog
@@ -242,7 +243,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	})
 	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
 	g.Go(func() error { return p.bot.Keep(ctx) })
-	g.Go(func() error { return s.policies.watch(ctx, p.workflow) })
+	g.Go(func() error { return s.policies.Watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
 	s.followMachine(ctx, g)
 	g.Go(func() error {
@@ -259,9 +260,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "slack", ready: p.bot.Ready},
 			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
-			{name: "policy in force", ready: s.policies.inForce},
-			{name: "policy", ready: s.policies.state, notice: true},
-			{name: "pins", ready: s.policies.pinned, notice: true},
+			{name: "policy in force", ready: s.policies.InForce},
+			{name: "policy", ready: s.policies.State, notice: true},
+			{name: "pins", ready: s.policies.Pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
 			{name: "running", ready: runs(p.workflow), notice: true},
 			{name: "cards", ready: reaches(p.workflow), notice: true},
@@ -370,7 +371,7 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 
 // enter uses the policy in force, and records that this process begins to work on the store.
 func (s setup) enter(ctx context.Context, p parts) error {
-	if err := s.policies.join(ctx, p.workflow); err != nil || s.build.Version == "" {
+	if err := s.policies.Join(ctx, p.workflow); err != nil || s.build.Version == "" {
 		return err
 	}
 	return p.workflow.History.Started(ctx, s.startFacts())
@@ -392,7 +393,7 @@ func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 
 // startFacts returns the facts for the history that identify the program that starts.
 func (s setup) startFacts() map[string]string {
-	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": replicaName()}
+	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": cli.ProcessName()}
 	if s.build.Commit != "" {
 		facts["commit"] = s.build.Commit
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"countersign/agent/catalog"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/store"
 )
 
@@ -15,7 +16,7 @@ func TestEveryTimerHasAWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := setup{store: emptyStore(t), tools: c, policies: makePolicies("", c, slog.Default()), log: slog.New(slog.DiscardHandler)}.assemble()
+	p := setup{store: emptyStore(t), tools: c, policies: &policyfile.Source{Tools: c}, log: slog.New(slog.DiscardHandler)}.assemble()
 	inner, edges := p.workflow.Workers(), p.workers()
 	for _, kind := range store.TimerKinds {
 		_, own := inner[kind]

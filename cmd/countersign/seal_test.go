@@ -18,6 +18,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
@@ -132,7 +133,7 @@ func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	h := openDemoHarness(t, dir, func(s *setup) {
-		policies, err := newPolicies("demo.yaml", append(bytes.Clone(demoPolicy), "\naudit: {channel: \"#general\", every: 10m}\n"...), s.tools, s.log)
+		policies, err := policyfile.New("demo.yaml", append(bytes.Clone(demoPolicy), "\naudit: {channel: \"#general\", every: 10m}\n"...), s.tools, s.log)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/redact"
 	"countersign/internal/tracing"
@@ -68,14 +69,14 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	policies, err := openPolicies(env.Policy, tools, log)
+	policies, err := policyfile.Open(env.Policy, tools, log)
 	if err != nil {
 		return err
 	}
-	policies.shared = env.Store.Backend == config.Postgres
-	policies.hangup = make(chan os.Signal, 1)
-	signal.Notify(policies.hangup, syscall.SIGHUP)
-	defer signal.Stop(policies.hangup)
+	policies.Shared = env.Store.Backend == config.Postgres
+	policies.Hangup = make(chan os.Signal, 1)
+	signal.Notify(policies.Hangup, syscall.SIGHUP)
+	defer signal.Stop(policies.Hangup)
 	admin, err := listen("the admin server", "COUNTERSIGN_ADMIN_ADDR", env.AdminAddr)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 
 // openTraces returns the tracer that the environment asks for, or nil.
 func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
-	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: replicaName()}, now, log)
+	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: cli.ProcessName()}, now, log)
 	if err != nil {
 		return nil, cli.Misused("%w", err)
 	}
@@ -175,7 +176,7 @@ func (l listeners) close() {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, policies *policies, db openedStore, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
+func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
 	l, err := hold(ctx, env, policies, db, l, log)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -196,7 +197,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		botToken: env.BotToken.Reveal(), appToken: env.AppToken.Reveal(), slackURL: env.SlackAPIURL,
 		model: agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: env.Model},
 		build: cli.ThisBuild(), historyTokens: env.HistoryTokens,
-		policies: policies, store: db, tools: policies.tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
+		policies: policies, store: db, tools: policies.Tools, admin: l.admin, control: socket, storePath: env.Store.Path, audit: env.Audit, log: log,
 		seal: seal, tracer: tracer,
 	}
 	systemd := newNotifier(os.Getenv, os.Getpid(), log)
@@ -221,7 +222,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 		file.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
 	}
 	if database, ok := db.(*postgres.Store); ok {
-		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: replicaName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
+		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
 			return databaseError(err)
 		}
 	}
@@ -233,17 +234,8 @@ func serveStore(ctx context.Context, env config.Env, policies *policies, db open
 	}
 	log.Info("countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
-		"gated", strings.Join(gated(policies.tools.Policy(), policies.tools.Registry), ", "))
+		"gated", strings.Join(gated(policies.Tools.Policy(), policies.Tools.Registry), ", "))
 	return s.run(ctx, p)
-}
-
-// replicaName returns a readable name of this process: the machine's name and the process id.
-func replicaName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 // gated lists the tools whose calls always wait for approval, with any arguments.

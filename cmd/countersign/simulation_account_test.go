@@ -85,7 +85,7 @@ func (s *simulation) witness(p *life, w witnessed) {
 	}
 	for _, id := range w.started {
 		if _, again := s.claims[id]; !again { // a retry of a started execution needs no further permission
-			s.claims[id] = s.policyOf[p.policies.tools.Policy().Hash]
+			s.claims[id] = s.policyOf[p.policies.Tools.Policy().Hash]
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"countersign/agent"
 	"countersign/bot"
 	"countersign/bot/transport"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -30,7 +31,7 @@ type life struct {
 	doubts     atomic.Bool // the process does not know whether a commit succeeded, so it ends
 	ctx        context.Context
 	stop       context.CancelFunc
-	policies   *policies
+	policies   *policyfile.Source
 	hangup     chan os.Signal
 	done       chan struct{}
 	err        error
@@ -47,11 +48,11 @@ func (s *simulation) start() {
 	p := &life{simulation: s, n: s.lives, hangup: make(chan os.Signal, 8), done: make(chan struct{})}
 	log := slog.New(simulationLog{s: s, p: p})
 	tools := catalogOf(s.tools(p))
-	policies, err := openPolicies(s.policyFile, tools, log)
+	policies, err := policyfile.Open(s.policyFile, tools, log)
 	if err != nil {
 		s.Fatal(err)
 	}
-	policies.hangup, p.policies = p.hangup, policies
+	policies.Hangup, p.policies = p.hangup, policies
 	set := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: simulationBase + "/api/",
 		model: agent.Model{

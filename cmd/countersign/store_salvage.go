@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -139,7 +140,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	if err != nil {
 		return err
 	}
-	policy, tools, err := readPolicy(env.Policy)
+	policy, tools, err := policyfile.Read(env.Policy)
 	if err != nil { // then nobody has a role
 		policy, tools = new(approvers.Policy), new(agent.Registry)
 	}
@@ -185,7 +186,7 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 
 // close closes all records that could cause an action or that belong to lost records.
 func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
-	x := workflow.Restoration{Who: operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
+	x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
 	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
 		for _, r := range chain {
 			if r.At.After(x.Taken) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
@@ -92,7 +93,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		b.db, err = openStore(path)
 		b.ok(err)
 		tools := catalogOf(b.tools())
-		policies, err := newPolicies("policy.yaml", []byte(synctestPolicy), tools, log)
+		policies, err := policyfile.New("policy.yaml", []byte(synctestPolicy), tools, log)
 		b.ok(err)
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
 		b.setup = setup{

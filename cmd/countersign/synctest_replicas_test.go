@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"countersign/cmd/countersign/policyfile"
 	"countersign/store"
 )
 
@@ -168,9 +169,9 @@ func (b *synctestHarness) startReplica() *running {
 	s := b.setup
 	s.tools = catalogOf(b.tools())
 	var err error
-	s.policies, err = newPolicies("policy.yaml", []byte(synctestPolicy), s.tools, s.log)
+	s.policies, err = policyfile.New("policy.yaml", []byte(synctestPolicy), s.tools, s.log)
 	b.ok(err)
-	s.policies.shared = true
+	s.policies.Shared = true
 	r := b.board.join()
 	s.replica = r
 	bot := s.begin(b.ctx)

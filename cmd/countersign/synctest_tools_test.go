@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"countersign/agent"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 )
 
@@ -46,7 +47,7 @@ func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), 
 		for _, tool := range agent.BuiltIns() {
 			b.ok(b.setup.tools.Register(tool))
 		}
-		policies, err := newPolicies("run.yaml", []byte(strings.Replace(runPolicy, "TOOLS\n", named.String(), 1)), b.setup.tools, b.setup.log)
+		policies, err := policyfile.New("run.yaml", []byte(strings.Replace(runPolicy, "TOOLS\n", named.String(), 1)), b.setup.tools, b.setup.log)
 		b.ok(err)
 		b.setup.policies = policies
 		b.instead = func(http.Handler) http.Handler {
@@ -62,7 +63,7 @@ func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), 
 func runner(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {
-		return scriptedmodel.Reply{Content: "That is settled: " + short(last.Content, 2000)}, nil
+		return scriptedmodel.Reply{Content: "That is settled: " + strings.Join(strings.Fields(last.Content), " ")}, nil
 	}
 	var reply scriptedmodel.Reply
 	for line := range strings.Lines(last.Content) {

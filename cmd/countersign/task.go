@@ -9,15 +9,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
@@ -68,7 +67,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		}
 		if err == nil {
 			w := taskEnv{
-				store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
+				store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
 				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
 				bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
@@ -103,7 +102,7 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	}
 	local := func() (*workflow.Workflow, error) { return localWorkflow(ctx, env, db, db.Visit()) }
 	w := taskEnv{
-		store: db, who: operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
+		store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
 		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
 	}
 	err = t.run(ctx, w, o)
@@ -146,15 +145,6 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	return nil
 }
 
-// operator returns the id of the machine's user at the command line.
-func operator(uid int) approvers.PersonID {
-	id := strconv.Itoa(uid)
-	if u, err := user.LookupId(id); err == nil {
-		return approvers.Operator(u.Username)
-	}
-	return approvers.Operator(id)
-}
-
 // workflowAfter returns a workflow on the store of a stopped bot. This workflow can list and report the store's
 // interrupted runs.
 func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
@@ -184,13 +174,13 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
-		policy, tools, err = storedPolicy(ctx, db)
+		policy, tools, err = policyfile.ReadStored(ctx, db)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		if r != nil { // the first replica is just starting
 			return nil, cli.CouldNot("no policy is in force in %s yet: run the command again when the bot is up", env.Store)
 		}
-		policy, tools, err = readPolicy(env.Policy)
+		policy, tools, err = policyfile.Read(env.Policy)
 	}
 	if err != nil {
 		return nil, err

@@ -73,3 +73,23 @@ func WaitsFor(req approvers.Request) string {
 	}
 	return strings.Join(names, " or ")
 }
+
+// StageWords describes a stage with its people.
+func StageWords(p *approvers.Policy, s approvers.Stage) string {
+	words := s.String()
+	var members []string
+	for _, name := range s.Roles() {
+		role, _ := p.Role(name)
+		for _, m := range role.Members {
+			who := m.Value
+			if m.Kind == approvers.MemberGroup {
+				who = "@" + who
+			}
+			members = append(members, who)
+		}
+	}
+	if s.Group != "" {
+		return words + " (its people who hold the role)"
+	}
+	return words + " (" + strings.Join(members, ", ") + ")"
+}

@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"cmp"
@@ -9,15 +9,14 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
 	"countersign/approvers"
-	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/config/yamldoc"
 )
@@ -40,7 +39,11 @@ type explainOptions struct {
 	since     time.Duration
 }
 
-func explainCommand() *cobra.Command {
+// ObservedCalls writes a summary of the calls that the observe mode saw since a time.
+type ObservedCalls func(ctx context.Context, since time.Duration, out io.Writer) error
+
+// Explain returns the command "countersign explain".
+func Explain(history ObservedCalls) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain",
@@ -58,7 +61,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 			case o.observed && o.tool != "":
 				return cli.Misused("--observed sums up all calls that were seen, and --tool explains one: leave one of them out")
 			case o.observed:
-				return observedTask.do(cmd.Context(), o.since, nil, cmd.OutOrStdout())
+				return history(cmd.Context(), o.since, cmd.OutOrStdout())
 			case o.since != 0:
 				return cli.Misused("--since goes with --observed; --at sets the time of a call")
 			}
@@ -87,7 +90,7 @@ func explain(out io.Writer, o explainOptions) error {
 	if o.tool == "" {
 		return cli.Misused("say which call: --tool NAME, and its arguments with --args '{…}'")
 	}
-	policy, tools, err := policyFor(o.policy)
+	policy, tools, err := policyfile.ReadGiven(o.policy)
 	if err != nil {
 		return err
 	}
@@ -248,7 +251,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	in := approvers.DecisionContext{Policy: p, Now: c.Facts.Now}
 	r, _ := approvers.Open(in, approvers.Request{Tool: c.Tool, Agent: c.Facts.Agent, Plan: waiting(plan), Facts: approvers.AskFacts{Requesters: c.Requesters, Caller: c.Facts.Caller}})
 	for i, s := range plan.Stages {
-		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), stageWords(p, s))
+		fmt.Fprintf(out, "  stage %d of %d  %s\n", i+1, len(plan.Stages), cli.StageWords(p, s))
 	}
 	fmt.Fprintf(out, "  first stage   until %s", r.ExpiresAt.UTC().Format("2006-01-02 15:04")+" UTC")
 	for up := r; ; {
@@ -337,58 +340,4 @@ func waiting(plan approvers.Plan) approvers.Plan {
 var verdictWords = map[approvers.Verdict]string{
 	approvers.Auto: "runs without asking", approvers.Ask: "waits for people", approvers.Refuse: "is refused",
 	approvers.Observed: "is not run, because the policy only observes",
-}
-
-// stageWords describes a stage with its people.
-func stageWords(p *approvers.Policy, s approvers.Stage) string {
-	words := s.String()
-	var members []string
-	for _, name := range s.Roles() {
-		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			who := m.Value
-			if m.Kind == approvers.MemberGroup {
-				who = "@" + who
-			}
-			members = append(members, who)
-		}
-	}
-	if s.Group != "" {
-		return words + " (its people who hold the role)"
-	}
-	return words + " (" + strings.Join(members, ", ") + ")"
-}
-
-// observedTask summarizes the calls that were only observed since a time.
-var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
-	all, err := audit.ReadObserved(ctx, w.store, ago(since))
-	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
-		return cli.CouldNot("the history can't be read: %w", err)
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
-		return historyError(err)
-	}
-	printObserved(w.out, all)
-	return historyError(err)
-}}
-
-func printObserved(out io.Writer, all []audit.Observed) {
-	total, asked := 0, 0
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CALLS\tTOOL\tWITHOUT THE OBSERVE MODE IT\tLAST (UTC)")
-	for _, o := range all {
-		total += o.N
-		words := "would have run without asking"
-		switch approvers.Verdict(o.Would) {
-		case approvers.Ask:
-			asked += o.N
-			words = "would have waited for " + strings.ReplaceAll(o.Stages, ",", ", then ")
-		case approvers.Refuse:
-			words = "would have been refused: nobody could approve it"
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.N, o.Tool, words, o.Last.UTC().Format(time.DateTime))
-	}
-	w.Flush()
-	fmt.Fprintf(out, "\n%s observed; people would have been asked about %d of them. Nothing of it was run.\n", cli.Count(total, "call"), asked)
 }

@@ -1,6 +1,7 @@
-package main
+package policycmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +13,17 @@ import (
 
 	"countersign/agent/catalog"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/config/yamldoc"
 )
 
-func checkCommand() *cobra.Command {
+// StoredCalls writes the calls of the store's history as fixtures, in JSON.
+type StoredCalls func(ctx context.Context, out io.Writer) error
+
+// Check returns the command "countersign check".
+func Check(history StoredCalls) *cobra.Command {
 	var fixtures, against string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
@@ -41,7 +47,7 @@ be used.`,
 				if len(args) == 1 {
 					path = args[0]
 				}
-				return replay(cmd.Context(), cmd.OutOrStdout(), path, fixtures, against)
+				return replay(cmd.Context(), cmd.OutOrStdout(), path, fixtures, against, history)
 			case against != "":
 				return cli.Misused("--against needs --replay: say which calls the two policies are compared on")
 			}
@@ -83,7 +89,7 @@ func runCheck(out io.Writer, args []string) error {
 	case errors.As(err, &broken):
 		findings = append(findings, broken...)
 	case err != nil:
-		return misconfigured(err)
+		return policyfile.Misconfigured(err)
 	default:
 		file.Policy = catalog.WithTools(file.Policy, tools)
 		known = catalog.Described(tools)

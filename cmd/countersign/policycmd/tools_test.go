@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"bytes"
@@ -21,6 +21,13 @@ import (
 	"countersign/agent/pins"
 	"countersign/cmd/countersign/cli"
 )
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // shifting is an MCP server over HTTP whose tools a test can change.
 type shifting struct {
@@ -80,11 +87,11 @@ func openBench(t *testing.T, policy string) *bench {
 // tools runs countersign tools as if without a terminal.
 func (b *bench) tools(args ...string) (said string, code int) {
 	b.Helper()
-	cmd := root()
+	cmd := Tools()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetIn(strings.NewReader("pin\n"))
-	cmd.SetArgs(append([]string{"tools", "--policy", b.path}, args...))
+	cmd.SetArgs(append([]string{"--policy", b.path}, args...))
 	err := cmd.ExecuteContext(b.Context())
 	if err != nil {
 		out.WriteString("\nerror: " + err.Error())
@@ -130,7 +137,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 		t.Errorf("all is pinned, and it says\n%s", said)
 	}
 	b.expect(cli.ExitDone, argsOf("pin --all"), "Nothing has to be pinned")
-	b.expect(cli.ExitDone, argsOf("show crm.send"), "pinned by "+operator(os.Getuid()).Login()+" at ", "first seen at ")
+	b.expect(cli.ExitDone, argsOf("show crm.send"), "pinned by "+cli.Operator(os.Getuid()).Login()+" at ", "first seen at ")
 
 	b.says("send", "Sends a letter to\u200b everybody.")
 	b.expect(cli.ExitNo, nil, "DRIFTED")

@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/agent/pins"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 )
 
 // pinOptions are the flags of countersign tools pin.
@@ -79,7 +80,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 		return err
 	}
 	out, now := cmd.OutOrStdout(), time.Now()
-	who := operator(os.Getuid()).Login()
+	who := cli.Operator(os.Getuid()).Login()
 	lock := s.Lock
 	var changes []agent.Status
 	var gone, refused []string
@@ -215,7 +216,7 @@ func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !atTerminal(cmd.InOrStdin()) {
+	if !cli.IsTerminal(cmd.InOrStdin()) {
 		return cli.Misused("nothing was pinned, because there is nobody to ask: read what is printed above, and run the command again with --yes")
 	}
 	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)
@@ -240,7 +241,7 @@ func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
 
 // write replaces the lock file.
 func (s toolReport) write(lock pins.Lock) error {
-	err := misconfigured(s.Write(lock))
+	err := policyfile.Misconfigured(s.Write(lock))
 	if errors.Is(err, catalog.ErrLockChanged) {
 		return cli.CouldNot("%s changed while you were reading, so nothing was written; run it again", pins.Beside(s.Path))
 	}

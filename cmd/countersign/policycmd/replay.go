@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/store"
 )
@@ -23,22 +24,22 @@ import (
 const stored = "stored"
 
 // replay plans calls under a policy, and optionally under a second one. The function prints the differences.
-func replay(ctx context.Context, out io.Writer, path, fixtures, against string) error {
+func replay(ctx context.Context, out io.Writer, path, fixtures, against string, history StoredCalls) error {
 	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
 		r.heldTo = asThen
 	}
 	var err error
-	if r.policy, r.tools, err = policyFor(path); err != nil {
+	if r.policy, r.tools, err = policyfile.ReadGiven(path); err != nil {
 		return err
 	}
 	if against != "" {
 		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
-		if r.other, r.otherTools, err = policyFor(against); err != nil {
+		if r.other, r.otherTools, err = policyfile.ReadGiven(against); err != nil {
 			return err
 		}
 	}
-	calls, left, err := fixturesFrom(ctx, fixtures)
+	calls, left, err := fixturesFrom(ctx, fixtures, history)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string) 
 }
 
 // fixturesFrom reads the calls. left names the damaged records of the history that were skipped.
-func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, left, err error) {
+func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
 		if p, ok := asProblems(err); ok {
@@ -61,7 +62,7 @@ func fixturesFrom(ctx context.Context, name string) (calls []config.Fixture, lef
 		return calls, nil, err
 	}
 	var found bytes.Buffer
-	err = storedTask.do(ctx, none{}, nil, &found)
+	err = history(ctx, &found)
 	if found.Len() > 0 && cli.Code(err) == cli.ExitNo {
 		left, err = err, nil
 	}
@@ -237,18 +238,9 @@ func fixtureName(x config.Fixture) string {
 	return x.Tool + " " + short(string(x.Args), 100)
 }
 
-// storedTask writes the calls in the history as fixtures, in JSON.
-var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
-	calls, err := storedFixtures(ctx, w.store)
-	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
-		return cli.CouldNot("the history can't be read: %w", err)
-	}
-	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
-}}
-
-// storedFixtures returns a fixture for each call in the history, with the call's recorded plan. storedFixtures skips
+// StoredFixtures returns a fixture for each call in the history, with the call's recorded plan. StoredFixtures skips
 // calls with damaged rows. In this case it returns the fixtures of all other calls, and an *audit.Unread as the error.
-func storedFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
+func StoredFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread
 	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {

@@ -1,4 +1,4 @@
-package main
+package policycmd
 
 import (
 	"cmp"
@@ -20,6 +20,7 @@ import (
 	"countersign/agent/pins"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
 )
@@ -32,7 +33,8 @@ type toolsOptions struct {
 	offline bool
 }
 
-func toolsCommand() *cobra.Command {
+// Tools returns the command "countersign tools".
+func Tools() *cobra.Command {
 	var o toolsOptions
 	cmd := &cobra.Command{
 		Use:   "tools",
@@ -83,7 +85,7 @@ type toolReport struct{ *catalog.Report }
 
 // examine reads a policy with its lock file. It asks the servers for their tools, unless alone is set.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
-	path, err := policyPath(path)
+	path, err := policyfile.Path(path)
 	if err != nil {
 		return toolReport{}, err
 	}
@@ -95,9 +97,9 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	if alone {
 		r, err = catalog.ExamineOffline(file, path)
 	} else {
-		r, err = catalog.Examine(ctx, file, path, version())
+		r, err = catalog.Examine(ctx, file, path, cli.ThisBuild().Version)
 	}
-	return toolReport{r}, misconfigured(err)
+	return toolReport{r}, policyfile.Misconfigured(err)
 }
 
 // chosen returns the tools of the command's source.

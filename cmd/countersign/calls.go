@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/policycmd"
+)
+
+// storedCalls writes the calls of the store's history as fixtures, for check.
+func storedCalls(ctx context.Context, out io.Writer) error {
+	return storedTask.do(ctx, none{}, nil, out)
+}
+
+// storedTask writes the calls in the history as fixtures, in JSON.
+var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
+	calls, err := policycmd.StoredFixtures(ctx, w.store)
+	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
+		return cli.CouldNot("the history can't be read: %w", err)
+	}
+	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
+}}
+
+// observedCalls sums up the calls that were only observed, for explain.
+func observedCalls(ctx context.Context, since time.Duration, out io.Writer) error {
+	return observedTask.do(ctx, since, nil, out)
+}
+
+// observedTask summarizes the calls that were only observed since a time.
+var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
+	all, err := audit.ReadObserved(ctx, w.store, ago(since))
+	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
+		return cli.CouldNot("the history can't be read: %w", err)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
+		return historyError(err)
+	}
+	printObserved(w.out, all)
+	return historyError(err)
+}}
+
+func printObserved(out io.Writer, all []audit.Observed) {
+	total, asked := 0, 0
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CALLS\tTOOL\tWITHOUT THE OBSERVE MODE IT\tLAST (UTC)")
+	for _, o := range all {
+		total += o.N
+		words := "would have run without asking"
+		switch approvers.Verdict(o.Would) {
+		case approvers.Ask:
+			asked += o.N
+			words = "would have waited for " + strings.ReplaceAll(o.Stages, ",", ", then ")
+		case approvers.Refuse:
+			words = "would have been refused: nobody could approve it"
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.N, o.Tool, words, o.Last.UTC().Format(time.DateTime))
+	}
+	w.Flush()
+	fmt.Fprintf(out, "\n%s observed; people would have been asked about %d of them. Nothing of it was run.\n", cli.Count(total, "call"), asked)
+}

@@ -1,0 +1,96 @@
+package policyfile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"countersign/agent"
+	"countersign/agent/catalog"
+	"countersign/agent/pins"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+	"countersign/config/check"
+	"countersign/config/yamldoc"
+	"countersign/store"
+)
+
+// Path returns the path of a command's policy file: the given path or, without one, the path in the environment.
+func Path(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	env, err := config.ReadEnv(config.Offline)
+	if err != nil {
+		return "", cli.Misused("the environment can't be used:\n%w", err)
+	}
+	return env.Policy, nil
+}
+
+// Read reads a policy file, and the tools of it that are known without contacting a server. Read accepts only a policy
+// with which the bot would start.
+func Read(path string) (*approvers.Policy, *agent.Registry, error) {
+	file, err := check.Read(path)
+	if err != nil {
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
+	}
+	tools, err := catalog.Offline(file, path)
+	return withTools(file, tools, err)
+}
+
+// withTools adds the tools to a policy, and checks the policy. err is the error of reading the tools.
+func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.Policy, *agent.Registry, error) {
+	if err != nil {
+		return nil, nil, Misconfigured(err)
+	}
+	file.Policy = catalog.WithTools(file.Policy, tools)
+	if errs := check.Run(file, catalog.Described(tools)).Errors(); len(errs) > 0 {
+		return nil, nil, cli.Misused("the policy can't be used:\n%w", errs)
+	}
+	return file.Policy, tools, nil
+}
+
+// ReadStored reads the policy in force in a store that several processes may use. If no policy is stored, the error
+// is store.ErrNotFound.
+func ReadStored(ctx context.Context, db store.Store) (*approvers.Policy, *agent.Registry, error) {
+	none := func() *approvers.Policy { return new(approvers.Policy) }
+	s := Source{workflow: workflow.New(workflow.Config{Store: db, Policy: none, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)})}
+	row, stored, err := s.load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, lock, err := stored.content.Parse(inForceName)
+	if err != nil {
+		return nil, nil, cli.Misused("%w", unusable(row, err))
+	}
+	tools, err := catalog.OfflineWith(file, lock, pins.Beside(inForceName))
+	policy, tools, err := withTools(file, tools, err)
+	if err == nil {
+		policy.Load = row.Load
+	}
+	return policy, tools, err
+}
+
+// ReadGiven reads the policy of a command, as Read does.
+func ReadGiven(given string) (*approvers.Policy, *agent.Registry, error) {
+	path, err := Path(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Read(path)
+}
+
+// Misconfigured adds the exit code of a wrong configuration to errors about the policy's tool sources and the lock
+// file.
+func Misconfigured(err error) error {
+	var wrong yamldoc.Problems
+	if errors.As(err, &wrong) {
+		return cli.Misused("the policy can't be used:\n%w", wrong)
+	}
+	if lock := new(catalog.LockError); errors.As(err, &lock) {
+		return cli.Misused("%w", err)
+	}
+	return err
+}
