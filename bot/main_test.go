@@ -1,7 +1,6 @@
 package bot
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -11,12 +10,7 @@ import (
 // TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. The stores
 // are in memory.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		if err := parallel.Value.Set("4"); err != nil {
-			panic(err)
-		}
-	}
+	testkit.RunAtOnce(4)
 	remove := testkit.TempInMemory()
 	code := m.Run()
 	remove()
