@@ -1,11 +1,12 @@
 package pagetest
 
 import (
-	"countersign/internal/testkit/chromium"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+
+	"countersign/internal/testkit/chromium"
 )
 
 // cards matches the names of the golden files of cards. decides matches the content of cards that wait for a decision:
