@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ const (
 	reserve      = 15 * time.Second // between our own deadline and the agent's
 	reportTime   = 20 * time.Second // for a report, which delays the agent
 	reportTries  = 5 * time.Second  // while the gateway can't be reached
+	earlierTime  = 3 * time.Second  // for the reports of earlier calls
 	askTries     = 30 * time.Second
 	withdrawTime = 3 * time.Second // for what is left to do after the deadline, or when the process is told to stop
 	longestText  = 2000            // characters of an error in a report
@@ -91,6 +93,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	if err := h.prepare(o.Getenv); err != nil {
 		return h.giveUp(err)
 	}
+	h.reportEarlier(ctx)
 	switch e.moment {
 	case after:
 		return h.report(ctx)
@@ -406,19 +409,45 @@ func (h *hook) report(ctx context.Context) Answer {
 	defer cancel()
 	h.gate.Patience = cmp.Or(h.patience, reportTries)
 	if rec, ok := h.state.find(claimed, h.id, h.ran); ok {
-		status, text := client.Succeeded, ""
+		rec.Status = client.Succeeded
 		if h.failed {
-			status, text = client.Failed, shorten(h.text)
+			rec.Status, rec.Text = client.Failed, shorten(h.text)
 		}
-		_, err := h.gate.Report(ctx, rec.Request, status, text)
-		var p *client.Problem
-		if err != nil && (!errors.As(err, &p) || p.Status >= 500) {
-			return h.giveUp(err) // the record stays; people are asked when the time for the report is over
+		if err := h.send(ctx, rec); err != nil {
+			if saved := rec.save(claimed); saved == nil {
+				saved = rec.move(claimed, unreported)
+				err = errors.Join(err, saved)
+			}
+			return h.giveUp(err)
 		}
 		rec.remove(claimed)
 		return Answer{Out: []byte("{}\n")}
 	}
 	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
+}
+
+// send reports the outcome of a record. An error means that the outcome can be reported later.
+func (h *hook) send(ctx context.Context, rec record) error {
+	_, err := h.gate.Report(ctx, rec.Request, rec.Status, rec.Text)
+	var p *client.Problem
+	if errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusUnauthorized && p.Status != http.StatusTooManyRequests {
+		return nil // the gateway wants no report: for example, people have reported another outcome
+	}
+	return err
+}
+
+// reportEarlier reports the outcomes that earlier hooks could not report. If the gateway still can't be reached, the
+// next event tries again. In the end, people are asked.
+func (h *hook) reportEarlier(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, earlierTime)
+	defer cancel()
+	h.gate.Patience = 0
+	for _, rec := range everySession(h.State).list(unreported) {
+		if h.send(ctx, rec) != nil {
+			return
+		}
+		rec.remove(unreported)
+	}
 }
 
 // end handles the end of a turn or a session. The function withdraws the waiting requests of this turn or session.

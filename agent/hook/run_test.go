@@ -216,6 +216,52 @@ func TestUnknownAgent(t *testing.T) {
 	}
 }
 
+// TestReportComesLater shows that an outcome that could not be reported is reported with a later event of the agent,
+// also of another session, and once.
+func TestReportComesLater(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		d := newDesk(t, "claude-code", Control)
+		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+		d.ask(d.before)
+		event, extra, want := d.after, d.succeeded, "succeeded"
+		if failed {
+			event, extra, want = d.failure, d.failed, "failed exit status 1"
+		}
+		d.Fault(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
+		if a := d.run(event, d.input(event, d.tool, d.args, extra)); a.Err == "" {
+			t.Error("the hook does not say that it could not report")
+		}
+		other := strings.Replace(d.input(d.before, "Write", `{"file_path":"/a"}`, ""), "s-1", "s-2", 1)
+		d.run(d.before, other) // the gateway still can't be reached
+		d.Fault(func(w http.ResponseWriter, req *http.Request) bool {
+			if !strings.HasSuffix(req.URL.Path, "/outcome") {
+				return false
+			}
+			fakegateway.Problem(w, http.StatusTooManyRequests, "too_many_requests", "Wait.")
+			return true
+		})
+		d.run(d.before, other)
+		if r := d.Requests()[0]; r.Outcome != "" {
+			t.Fatalf("reported as %q", r.Outcome)
+		}
+		d.Fault(nil)
+		d.run(d.before, other)
+		if r := d.Requests()[0]; strings.TrimSpace(r.Outcome) != want {
+			t.Errorf("reported as %q, want %q", r.Outcome, want)
+		}
+		d.run(d.before, other)
+		reports := 0
+		for _, line := range d.Log() {
+			if strings.HasSuffix(line, "/outcome") {
+				reports++
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(d.dir, "state", "*"+unreported)); err != nil || len(left) > 0 || reports != 4 {
+			t.Errorf("%d reports (want 2 that were cut off, 1 that was refused and 1 that arrived); left %v, %v", reports, left, err)
+		}
+	}
+}
+
 // TestOldRecords shows that old records are deleted if no event has removed them.
 func TestOldRecords(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"countersign/agent/client"
 )
 
 // A record keeps a request between the processes of a session's hooks. A record is a file. The extension of the file's
@@ -22,6 +24,9 @@ type record struct {
 	Ran     []string `json:"ran"`     // fingerprints of the call as asked about and as edited, in any folder
 	ID      string   `json:"id"`      // the agent's id of the call, or empty
 
+	Status client.Status `json:"status,omitempty"` // the outcome of a call that has ended
+	Text   string        `json:"text,omitempty"`   // the error of a call that failed
+
 	path string // without the extension
 }
 
@@ -30,6 +35,8 @@ const (
 	open    = ".open"    // a process waits for the decision
 	left    = ".left"    // it waits no longer: whoever repeats the call continues
 	claimed = ".claimed" // the call may have run; its outcome is not reported yet
+
+	unreported = ".unreported" // the call has ended, and the gateway could not be told its outcome
 )
 
 // keepRecords is how long a record is kept if no event removes it. The gateway ends requests, and asks people about
@@ -44,6 +51,9 @@ type state struct{ dir, prefix string }
 func session(dir, agent, id string) state {
 	return state{dir, agent + "-" + fingerprint(id)[:24] + "-"}
 }
+
+// everySession returns the records of all sessions of all agents.
+func everySession(dir string) state { return state{dir, ""} }
 
 // fingerprint returns a hash that identifies a list of texts.
 func fingerprint(parts ...string) string {
