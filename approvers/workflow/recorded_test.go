@@ -118,6 +118,20 @@ func (x tornTx) Execution(id string) (approvers.Execution, error) {
 	return x.Tx.Execution(id)
 }
 
+func (x tornTx) EraseConversation(id string, limit int) (bool, error) {
+	if err := x.hurt("conversations", id); err != nil {
+		return false, err
+	}
+	return x.Tx.EraseConversation(id, limit)
+}
+
+func (x tornTx) PruneChain(chain string) (int, error) {
+	if err := x.hurt("audit", chain); err != nil {
+		return 0, err
+	}
+	return x.Tx.PruneChain(chain)
+}
+
 // SetAside does nothing, so that no damaged record can be closed.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 

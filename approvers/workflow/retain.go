@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,21 +28,48 @@ const (
 // Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
 // texts, including the payloads of their audit records. The other time is longer, and is for the audit records
 // themselves. The bot keeps a conversation or chain that still waits for somebody. Retain may be stopped at any time.
-// The next call continues the work.
+// The next call continues the work. A conversation or chain with a damaged record stays. Retain then erases the others,
+// and returns an error with store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
-		if done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations)); err != nil {
+		done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations))
+		if err != nil && !onlyDamaged(err) {
 			return done, err
 		}
 	}
 	if keep.Records > 0 {
-		err = w.retainChains(ctx, w.now().Add(-keep.Records), &done)
+		err = errors.Join(err, w.retainChains(ctx, w.now().Add(-keep.Records), &done))
 	}
 	return done, err
 }
 
+// onlyDamaged reports whether a transaction failed because of a damaged record, and so wrote nothing.
+func onlyDamaged(err error) bool {
+	return errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown)
+}
+
+// damagedOnes counts what stays because of damaged records.
+type damagedOnes struct {
+	n     int
+	first error
+}
+
+func (d *damagedOnes) add(err error) {
+	if d.n++; d.first == nil {
+		d.first = err
+	}
+}
+
+func (d *damagedOnes) err(what string) error {
+	if d.n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s with damaged records stay: %d; the first: %w", what, d.n, d.first)
+}
+
 func (w *History) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
+	var damaged damagedOnes
 	kept := map[string]bool{} // conversations that stay; they come first in each page
 	for {
 		var page []store.Conversation
@@ -54,12 +82,16 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 		}
 		page = slices.DeleteFunc(page, func(c store.Conversation) bool { return kept[c.ID] })
 		if len(page) == 0 {
-			return erased, nil
+			return erased, damaged.err("conversations")
 		}
 		for _, c := range page {
 			gone, err := w.retainConversation(ctx, c.ID, before)
-			if err != nil {
+			if err != nil && !onlyDamaged(err) {
 				return erased, err
+			}
+			if err != nil {
+				damaged.add(err)
+				gone = false
 			}
 			if gone {
 				erased++
@@ -182,6 +214,7 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 
 // retainChains removes and counts the chains whose last record is older than the time before.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
+	var damaged damagedOnes
 	for after, more := "", true; more; {
 		var old []string
 		err := w.Store.View(ctx, func(r store.Reader) error {
@@ -210,8 +243,12 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 		}
 		for _, chain := range old {
 			records, err := w.prune(ctx, chain, before)
-			if err != nil {
+			if err != nil && !onlyDamaged(err) {
 				return err
+			}
+			if err != nil {
+				damaged.add(err)
+				continue
 			}
 			if records > 0 {
 				done.Chains++
@@ -219,7 +256,7 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 			}
 		}
 	}
-	return nil
+	return damaged.err("chains of the history")
 }
 
 // prune removes a chain that is no longer in use, and records the removal in the installation's chain. The function

@@ -3,6 +3,8 @@ package workflow_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +89,43 @@ func TestRetention(t *testing.T) {
 	h.wantKinds(approvers.InstallationChain, "pruned")
 	h.ok(h.store.Check(h.ctx()))
 	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
+}
+
+// A conversation and a chain with damaged records stay, and are reported. The others are erased.
+func TestRetentionPassesDamage(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	var rs []approvers.Request
+	for i := range 3 {
+		r := h.requestIn(h.sayIn(fmt.Sprintf("%d00.1", i+1), alice, "please").Turn, `issue_refund {"amount":5}`)
+		h.approve(lead, r.ID)
+		h.run(r.Execution, "refunded")
+		h.answer(r.Turn)
+		rs = append(rs, r)
+	}
+	h.Store = &tornStore{Store: h.store, bad: map[string]bool{"conversations " + rs[0].Conversation: true, "audit " + rs[1].ID: true}}
+	retain := func(conversations, chains int, damaged ...string) {
+		t.Helper()
+		h.clock.pass(4 * 365 * aDay)
+		done, err := h.History.Retain(h.ctx())
+		if done.Conversations != conversations || done.Chains != chains || !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("erased %+v, %v; want %d conversations and %d chains", done, err, conversations, chains)
+		}
+		for _, what := range damaged {
+			if !strings.Contains(fmt.Sprint(err), what) {
+				t.Errorf("the damage is reported as %v; want %s", err, what)
+			}
+		}
+	}
+	retain(2, 0, rs[0].Conversation) // the erasure is a new record in each chain
+	retain(0, 2, rs[0].Conversation, rs[1].ID)
+	for i, r := range rs {
+		if conversation, chain := h.hasConversation(r.Conversation), h.kinds(r.ID) != ""; conversation != (i == 0) || chain != (i == 1) {
+			t.Errorf("request %d: its conversation is there: %v, its chain: %v", i, conversation, chain)
+		}
+	}
+	h.Store = h.store
+	h.turns = nil // two turns are erased, and the invariants are checked only for existing turns
 }
 
 // Unfinished work is kept at any age. Examples are a running turn, an unknown outcome and a valid grant.
