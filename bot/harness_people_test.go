@@ -160,11 +160,13 @@ func (h *harness) submits(user string, modal map[string]any, values map[string]a
 	return h.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, modal["id"]), map[string]any{"values": values})
 }
 
-// quiet waits until nothing is due any more.
+// quiet waits until the bot has received all deliveries, and nothing is due any more.
 func (h *harness) quiet() {
 	h.t.Helper()
 	h.until("all is quiet", func() bool {
+		before, received := h.slack.Delivered()
 		idle, err := h.workflow.Idle(context.Background())
-		return err == nil && idle
+		after, _ := h.slack.Delivered()
+		return err == nil && idle && received && after == before
 	})
 }

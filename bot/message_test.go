@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -149,35 +148,26 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	ts = h.saysIn("ada", "#support", "one more thing", root)
 	h.finds("sam", "#support", root, "1 message waits")
 	h.edits("ada", "#support", ts, "one more: call search_orders {}")
-	h.until("the edit was received", func() bool { return h.texts(root)[ts] == "one more: call search_orders {}" })
+	h.quiet()
 	h.clicks("teo", "#support-approvals", card, render.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.until("the edited words were read", func() bool {
-		read := h.texts(root, store.MessageTaken)
-		return len(read) == 2 && read[ts] == "one more: call search_orders {}"
-	})
-}
-
-// texts returns what people wrote in a thread of #support, by ts, as it is stored.
-func (h *harness) texts(root string, states ...store.MessageState) map[string]string {
-	out := map[string]string{}
-	err := h.store.View(context.Background(), func(r store.Reader) error {
-		conv, err := r.ConversationAt("T0001/C0001/" + root)
-		if err != nil {
-			return err
-		}
-		messages, err := r.Messages(conv.ID, 0)
-		for _, m := range messages {
-			if m.Role == store.RoleUser && (len(states) == 0 || slices.Contains(states, m.State)) {
-				out[m.TS] = m.Text
+		var texts []string
+		err := h.store.View(context.Background(), func(r store.Reader) error {
+			conv, err := r.ConversationAt("T0001/C0001/" + root)
+			if err != nil {
+				return err
 			}
-		}
-		return err
+			messages, err := r.Messages(conv.ID, 0)
+			for _, m := range messages {
+				if m.Role == store.RoleUser && m.State == store.MessageTaken {
+					texts = append(texts, m.Text)
+				}
+			}
+			return err
+		})
+		return err == nil && len(texts) == 2 && texts[1] == "one more: call search_orders {}"
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return out
 }
 
 // If the requester's only message is deleted while the agent works on the answer, the thread is gone. The answer comes
