@@ -1,7 +1,6 @@
 package bot
 
 import (
-	"os"
 	"testing"
 
 	"countersign/internal/testkit"
@@ -9,10 +8,4 @@ import (
 
 // TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. The stores
 // are in memory.
-func TestMain(m *testing.M) {
-	testkit.RunAtOnce(4)
-	remove := testkit.TempInMemory()
-	code := m.Run()
-	remove()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testkit.Main(m, 4) }

@@ -414,11 +414,10 @@ func (h *hook) report(ctx context.Context) Answer {
 			rec.Status, rec.Text = client.Failed, shorten(h.text)
 		}
 		if err := h.send(ctx, rec); err != nil {
-			if saved := rec.save(claimed); saved == nil {
-				saved = rec.move(claimed, unreported)
-				err = errors.Join(err, saved)
+			if kept := rec.save(claimed); kept != nil {
+				return h.giveUp(errors.Join(err, kept))
 			}
-			return h.giveUp(err)
+			return h.giveUp(errors.Join(err, rec.move(claimed, unreported)))
 		}
 		rec.remove(claimed)
 		return Answer{Out: []byte("{}\n")}

@@ -95,7 +95,7 @@ func someActivity() [][]approvers.AuditRecord {
 	}
 }
 
-// activityOf sums up chains, in a time that is given in minutes.
+// activityOf sums up chains between two times. Times are in minutes after activityDay.
 func activityOf(chains [][]approvers.AuditRecord, from, to float64) *Activity {
 	minutes := func(n float64) time.Time { return activityDay.Add(time.Duration(n * float64(time.Minute))) }
 	f := newActivityReader(minutes(from), minutes(to))

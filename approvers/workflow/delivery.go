@@ -211,7 +211,7 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 		return err
 	}
 	for _, o := range messages {
-		if o.To == one.To && o.Kind == s.Kind && o.Step == s.Step && o.Bundle == s.Bundle && o.Note == s.Note && !o.CreatedAt.Before(s.CreatedAt) {
+		if isSame(o, one) && !o.CreatedAt.Before(s.CreatedAt) {
 			if o.State == store.OutboxUnreachable {
 				return t.cards.tryAgain(o)
 			}
@@ -226,6 +226,11 @@ func sameTo(s store.OutboxMessage, to string) store.OutboxMessage {
 	return store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 }
 
+// isSame reports whether two outbox messages of a Ref have the same content and address.
+func isSame(a, b store.OutboxMessage) bool {
+	return a.To == b.To && a.Kind == b.Kind && a.Step == b.Step && a.Bundle == b.Bundle && a.Note == b.Note
+}
+
 // Removed records that the bot deleted an expired outbox message in Slack. s is the message as it was read. If the
 // message has changed since then, the bot posts it again.
 func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
@@ -238,7 +243,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			if err := t.outbox.shownAsWanted(cur); err != nil || cur.Revision == s.Revision {
 				return err
 			}
-			return t.outbox.wantCurrent(sameTo(cur, cur.To)) // Slack's event about this deletion came before the answer
+			return t.outbox.addAgain(cur) // Slack's event about this deletion came before the answer
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {
@@ -253,6 +258,15 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 		}
 		return t.outbox.shownAsWanted(cur)
 	})
+}
+
+// addAgain adds a removed message again, unless somebody has done that.
+func (t outboxTx) addAgain(s store.OutboxMessage) error {
+	messages, err := t.OutboxMessagesOf(s.Ref)
+	if err != nil || slices.ContainsFunc(messages, func(o store.OutboxMessage) bool { return isSame(o, s) && o.State != store.OutboxRemoved }) {
+		return err
+	}
+	return t.add(sameTo(s, s.To))
 }
 
 // Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other

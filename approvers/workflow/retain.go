@@ -39,7 +39,11 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 		}
 	}
 	if keep.Records > 0 {
-		err = errors.Join(err, w.retainChains(ctx, w.now().Add(-keep.Records), &done))
+		chains := w.retainChains(ctx, w.now().Add(-keep.Records), &done)
+		if chains != nil && !onlyDamaged(chains) {
+			return done, chains
+		}
+		err = errors.Join(err, chains)
 	}
 	return done, err
 }

@@ -37,6 +37,16 @@ func RunAtOnce(n int) {
 	}
 }
 
+// Main runs the tests of a package, at most atOnce parallel ones at the same time, with temporary files in memory.
+// TestMain calls Main.
+func Main(m *testing.M, atOnce int) {
+	RunAtOnce(atOnce)
+	remove := TempInMemory()
+	code := m.Run()
+	remove()
+	os.Exit(code)
+}
+
 // Size returns the size of a campaign. This is the value of the environment variable. If the variable is not set, the
 // size is inCI with CI=true, and half of inCI without it.
 func Size(t testing.TB, variable string, inCI int) int {

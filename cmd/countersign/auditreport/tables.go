@@ -79,7 +79,7 @@ func (r Report) oldest(w audit.Waiting) cell {
 	return cell{cli.Duration(d), seconds(d)}
 }
 
-// title returns the heading of the report, and about the lines under it.
+// title returns the heading of the report. The method about returns the lines below the heading.
 func (r Report) title() string {
 	from := "the beginning"
 	if !r.Figures.Since.IsZero() {

@@ -635,8 +635,8 @@ func TestPolicyRace(t *testing.T) {
 	})
 }
 
-// A damaged record of the policy in force is replaced by the policy that the process uses or, at its start, by the
-// process's files.
+// If the record of the policy in force is damaged, a process writes the policy that it uses. A process that starts
+// writes its files.
 func TestPolicyRecordDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.db")
