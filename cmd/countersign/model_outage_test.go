@@ -48,6 +48,7 @@ func TestModelOutages(t *testing.T) {
 			lasts = 9*time.Hour + 30*time.Minute
 		}
 		t.Run(fmt.Sprintf("%s %s", kind.name, lasts), func(t *testing.T) {
+			testkit.EveryOther(t, "COUNTERSIGN_OUTAGES", i)
 			var asked atomic.Int64
 			var down atomic.Bool
 			inFakedTime(t, func(b *synctestHarness) {

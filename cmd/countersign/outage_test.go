@@ -64,6 +64,7 @@ func TestOutages(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s %s%s", kind.name, lasts, amongReplicas(several)), func(t *testing.T) {
+					testkit.EveryOther(t, "COUNTERSIGN_OUTAGES", i)
 					backlog := testkit.Size(t, "COUNTERSIGN_BACKLOG", 2)
 					inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited, b.board = false, boardIf(several) }, func(b *synctestHarness) {
 						b.ws.SetRealRates(true)

@@ -81,8 +81,9 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
-	for _, file := range files {
+	for i, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			testkit.EveryOther(t, "COUNTERSIGN_SCENARIOS", i)
 			t.Parallel()
 			var out bytes.Buffer
 			dir := t.TempDir()

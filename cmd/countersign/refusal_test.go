@@ -123,8 +123,9 @@ func TestRefusals(t *testing.T) {
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
 	var sum refusalSum
 	all, refused, pairs, tried := outboxKinds(t), map[string]bool{}, 0, 0
-	for _, r := range refusalsOf(long) {
+	for i, r := range refusalsOf(long) {
 		t.Run(r.name, func(t *testing.T) {
+			testkit.EveryOther(t, "COUNTERSIGN_REFUSALS", i)
 			var one refusalSum
 			defer func() { // also runs if the test has failed
 				sum.refusals += one.refusals

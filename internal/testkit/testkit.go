@@ -47,16 +47,19 @@ func Main(m *testing.M, atOnce int) {
 	os.Exit(code)
 }
 
+// fullShortForm reports whether campaigns run their whole short form: with CI=true, and without the race detector.
+func fullShortForm() bool { return CI() && !RaceEnabled }
+
 // Size returns the size of a campaign. This is the value of the environment variable. If the variable is not set, the
-// size is inCI with CI=true, and half of inCI without it.
+// size is inCI with CI=true, and a quarter of inCI without CI=true or with the race detector.
 func Size(t testing.TB, variable string, inCI int) int {
 	t.Helper()
 	text := os.Getenv(variable)
-	if text == "" && CI() {
+	if text == "" && fullShortForm() {
 		return inCI
 	}
 	if text == "" {
-		return max(1, inCI/2)
+		return max(1, inCI/4)
 	}
 	long.Store(true)
 	n, err := strconv.Atoi(text)
@@ -64,6 +67,15 @@ func Size(t testing.TB, variable string, inCI int) int {
 		t.Fatalf("%s is %q, and has to be a whole number above 0", variable, text)
 	}
 	return n
+}
+
+// EveryOther skips a subtest with an odd index, if the environment variable of the campaign is not set. With CI=true and
+// without the race detector, EveryOther skips nothing. EveryOther is for tests with many similar cases.
+func EveryOther(t testing.TB, variable string, index int) {
+	t.Helper()
+	if !fullShortForm() && os.Getenv(variable) == "" && index%2 == 1 {
+		t.Skipf("without CI=true or %s, every other case is tried", variable)
+	}
 }
 
 // SeedVariable is the environment variable that repeats a campaign.
@@ -95,8 +107,10 @@ func Stride() int {
 		return 1
 	case RaceEnabled:
 		return 11
+	case CI():
+		return 4
 	}
-	return 4
+	return 8
 }
 
 // Chance returns a random source for a seed. The streams of one seed are independent of each other.
