@@ -43,6 +43,11 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }
 
+// OnlyDamaged reports whether a transaction failed because of a damaged record, and so wrote nothing.
+func OnlyDamaged(err error) bool {
+	return errors.Is(err, ErrDamaged) && !errors.Is(err, ErrCommitUnknown)
+}
+
 // IgnoreNotFound returns nil for ErrNotFound. IgnoreNotFound returns other errors unchanged.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {

@@ -34,23 +34,18 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
 		done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations))
-		if err != nil && !onlyDamaged(err) {
+		if err != nil && !store.OnlyDamaged(err) {
 			return done, err
 		}
 	}
 	if keep.Records > 0 {
 		chains := w.retainChains(ctx, w.now().Add(-keep.Records), &done)
-		if chains != nil && !onlyDamaged(chains) {
+		if chains != nil && !store.OnlyDamaged(chains) {
 			return done, chains
 		}
 		err = errors.Join(err, chains)
 	}
 	return done, err
-}
-
-// onlyDamaged reports whether a transaction failed because of a damaged record, and so wrote nothing.
-func onlyDamaged(err error) bool {
-	return errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown)
 }
 
 // damagedOnes counts what stays because of damaged records.
@@ -90,7 +85,7 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 		}
 		for _, c := range page {
 			gone, err := w.retainConversation(ctx, c.ID, before)
-			if err != nil && !onlyDamaged(err) {
+			if err != nil && !store.OnlyDamaged(err) {
 				return erased, err
 			}
 			if err != nil {
@@ -247,7 +242,7 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 		}
 		for _, chain := range old {
 			records, err := w.prune(ctx, chain, before)
-			if err != nil && !onlyDamaged(err) {
+			if err != nil && !store.OnlyDamaged(err) {
 				return err
 			}
 			if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -30,7 +29,7 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log 
 		if err == nil && n%retainEvery == 0 {
 			err = retain(ctx, wf, m, log)
 		}
-		if errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrCommitUnknown) {
+		if store.OnlyDamaged(err) {
 			log.Error("old records can't be deleted, because a part of the store can't be read", "error", err)
 			continue
 		}
