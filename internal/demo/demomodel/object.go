@@ -29,7 +29,7 @@ func parseJSON(text string) any {
 	return v
 }
 
-// text returns the value of the first of the given names whose value is a text or a number.
+// text looks up the given names in order. text returns the first value that is a text or a number.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {
@@ -127,5 +127,5 @@ func asObject(v any) object {
 	return o
 }
 
-// object returns the result as an object, or nil if the result is something else.
+// object returns the result as an object. If the result is not an object, object returns nil.
 func (r result) object() object { return asObject(r.data) }
