@@ -93,7 +93,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A scope allows a method only for its own kind of channel.
+// A scope allows a method only for the kind of channel that the scope names.
 func TestScopesByKindOfChannel(t *testing.T) {
 	b := newHarness(t, func(c *Config) {
 		c.Seed.App.Scopes = []string{"channels:read", "channels:history", "im:history", "chat:write"}

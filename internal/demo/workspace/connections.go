@@ -54,8 +54,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// SetRequestURLs switches the app to requests over HTTP, like its settings page in Slack. The zero value switches to
-// Socket Mode. A URL for events must first answer a challenge. If the challenge fails, nothing changes.
+// SetRequestURLs switches the app to requests over HTTP, like the app's settings page in Slack. The zero value switches
+// to Socket Mode. A URL for events must first answer a challenge. If the challenge fails, SetRequestURLs changes
+// nothing.
 func (s *Server) SetRequestURLs(ctx context.Context, urls delivery.RequestURLs) error {
 	if err := urls.Validate(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// Permissions of people.
+// TestWhoMayDoWhat checks the permissions of people.
 func TestWhoMayDoWhat(t *testing.T) {
 	b := newHarness(t)
 	ts := b.postButton("C0002")

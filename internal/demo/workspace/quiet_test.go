@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// keys returns the names in an answer, without ok.
+// keys returns the names of the fields of an answer, except "ok".
 func (r reply) keys() []string {
 	var out []string
 	for key := range r.body {
@@ -22,7 +22,7 @@ func (r reply) keys() []string {
 	return out
 }
 
-// To the app, a pause looks like any other quiet time. The snooze_* properties are visible to the person only.
+// To the app, a pause looks like any other quiet time. Only the person sees the snooze_* properties.
 func TestSnoozing(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -86,7 +86,7 @@ func TestSnoozing(t *testing.T) {
 	}
 }
 
-// An app gets events about quiet times only if it subscribed to them.
+// An app gets events about quiet times only if it subscribed to these events.
 func TestQuietTimesAreSubscribedTo(t *testing.T) {
 	for _, event := range []string{"dnd_updated_user", "user_change"} {
 		b := newHarness(t, func(c *Config) { c.Seed.App.Events = []string{event} })

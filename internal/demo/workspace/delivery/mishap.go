@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Faults are the delivery faults that are switched on. Each call of a method uses up one fault.
+// Faults returns the delivery faults that are switched on. Each call of a method uses up one fault.
 type Faults interface {
-	// Delivery returns the fault for the first attempt of a delivery (kind is events_api, interactive or
-	// slash_commands).
+	// Delivery returns the fault for the first attempt of a delivery. kind is events_api, interactive or
+	// slash_commands.
 	Delivery(kind string) Fault
 	// LostAck reports whether the next acknowledgement is lost.
 	LostAck() bool
@@ -36,7 +36,8 @@ type Mishap struct {
 	Deaf  bool          // the acknowledgement is lost
 }
 
-// dispatch delivers an envelope for the first time, subject to a fault.
+// dispatch makes the first attempt to deliver an envelope. If a fault for deliveries is switched on, dispatch applies
+// the fault.
 func (h *Hub) dispatch(e *envelope) {
 	fault := h.cfg.Faults.Delivery(e.kind)
 	switch {
@@ -53,7 +54,7 @@ func (h *Hub) dispatch(e *envelope) {
 	}
 }
 
-// deliver makes one attempt, subject to a mishap.
+// deliver makes one attempt to deliver an envelope. If the attempt has a mishap, deliver applies the mishap.
 func (h *Hub) deliver(e *envelope) {
 	if h.cfg.Mishaps == nil {
 		h.send(e)
@@ -77,7 +78,7 @@ func (h *Hub) deliver(e *envelope) {
 	}
 }
 
-// repeated returns a copy of an envelope. If the copy is not acknowledged, it is not sent again.
+// repeated returns a copy of an envelope. The copy is sent only once, even if the app does not acknowledge it.
 func (h *Hub) repeated(e *envelope) *envelope {
 	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
 }
