@@ -24,9 +24,9 @@ var manyMethods = map[string]struct {
 	"store/storetest.memory":         {80, "implements the contract of the store"},
 }
 
-// TestMethods counts the methods of each type. For a concrete type, the methods that are declared for the type count.
-// For an interface, the methods that the interface itself lists count. Methods of embedded types count only for the
-// embedded types.
+// TestMethods counts the methods of each type. For a concrete type, the test counts the methods that are declared for
+// the type. For an interface, the test counts the methods in the interface itself. Methods of embedded types count only
+// for the embedded types.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

@@ -108,7 +108,7 @@ func (s source) fault(imported string) string {
 	}
 	switch {
 	case within(s.pkg, "bot") && within(target, "agent"), within(s.pkg, "agent") && within(target, "bot"):
-		return "bot and agent never import each other" // nor do their tests
+		return "bot and agent never import each other" // this also applies to their tests
 	case s.test || target == s.pkg:
 		return ""
 	case within(s.pkg, "bot/transport") && target != "store":
