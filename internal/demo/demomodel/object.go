@@ -68,11 +68,11 @@ func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.te
 // result is a tool's result, or the outcome of a call that did not run.
 type result struct {
 	status    string // empty when the tool ran
-	reported  bool   // a person reported whether it ran, because its outcome was unknown
+	reported  bool   // a person reported whether the call ran, because the outcome of the call was unknown
 	reason    string
 	decidedBy string // the role that decided
 	changedBy string // the role that changed the arguments
-	changed   object // the arguments it ran with, if they were changed
+	changed   object // the arguments with which the tool ran, if an approver changed them
 	data      any
 	raw       string
 }

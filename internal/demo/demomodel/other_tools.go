@@ -107,8 +107,8 @@ func (in inputs) written(text string) (arguments string, ok bool) {
 	return "{" + strings.Join(parts, ",") + "}", true
 }
 
-// value writes a value as JSON. If the schema asks for a type other than string and the value fits this type, the JSON
-// has this type. In all other cases, the JSON is a string.
+// value writes an argument's value as JSON. If the schema has another type than string and the value fits this type,
+// the JSON has this type. In all other cases, the JSON is a string.
 func (in inputs) value(name, word string) string {
 	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
 		return word

@@ -130,7 +130,7 @@ var (
 	asksWho     = re(`\b(?:whose|who)\b`)
 )
 
-// asked returns the question that a search answers.
+// asked returns the text of a search request, without e-mail addresses.
 func asked(w *request) string {
 	if w == nil {
 		return ""
