@@ -142,7 +142,7 @@ func (s *Server) visible(id string) (*channel, *apiError) {
 	return ch, nil
 }
 
-// readable is like visible, for methods that read messages. Only members may call these methods.
+// readable is like visible, for methods that read messages. The app must be a member of the channel.
 func (s *Server) readable(id string) (*channel, *apiError) {
 	ch, failed := s.visible(id)
 	if failed == nil && !ch.has(s.botUser.ID) {

@@ -31,7 +31,7 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	s.tickets[ticket] = now.Add(ticketLives)
 	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
 	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}
-	if s.hub.OverHTTP() { // as in Slack, the socket opens, but nothing is delivered through it
+	if s.hub.OverHTTP() { // as in Slack, the socket opens, but gets no deliveries
 		out["response_metadata"] = object{"messages": []string{"[WARN] Socket Mode is not turned on."}}
 	}
 	return out, nil

@@ -77,8 +77,8 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. The client calls the function on for every request. The results of on are
-// whether to acknowledge the request, and the payload of the acknowledgement.
+// connect runs a slack-go Socket Mode client. For every request, the client calls the parameter on. The first result of
+// on says whether the client acknowledges the request. The second result is the payload of the acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -135,7 +135,7 @@ func TestQuietTimesComeAgain(t *testing.T) {
 	q := quiet{Enabled: true, NextStart: at(2, 18).Unix(), NextEnd: at(3, 8).Unix()}
 	for _, test := range []struct{ now, start, end time.Time }{
 		{at(2, 9), at(2, 18), at(3, 8)},
-		{at(2, 20), at(2, 18), at(3, 8)}, // it is on
+		{at(2, 20), at(2, 18), at(3, 8)}, // during the quiet time
 		{at(3, 8), at(3, 18), at(4, 8)},
 		{at(20, 12), at(20, 18), at(21, 8)},
 		{at(28, 20), at(28, 18), at(29, 8)}, // the night in which clocks are put forward

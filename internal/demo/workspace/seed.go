@@ -28,8 +28,8 @@ type Seed struct {
 type SeedHint struct {
 	Title   string   `yaml:"title" json:"title"`
 	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
-	User    string   `yaml:"user" json:"user"`       // the person as whom a newcomer begins
-	Channel string   `yaml:"channel" json:"channel"` // the channel that a newcomer sees first
+	User    string   `yaml:"user" json:"user"`       // the person whose view a new user sees first
+	Channel string   `yaml:"channel" json:"channel"` // the channel that a new user sees first
 }
 
 // SeedTeam is the workspace itself.

@@ -183,8 +183,8 @@ func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	return object{"view": old.json(s)}, nil
 }
 
-// replaceView replaces the content of an open view. If the new view has the same block and action, the input keeps the
-// value that the person entered.
+// replaceView replaces the content of an open view. If the new view has an input with the same block_id and action_id,
+// the input keeps the value that the person entered.
 func (s *Server) replaceView(old, next *view) *apiError {
 	if next.ExternalID != "" {
 		if other := s.viewWithExternalID(next.ExternalID); other != nil && other != old {

@@ -17,7 +17,7 @@ type Faults interface {
 // Fault is a fault of one delivery. The zero Fault changes nothing.
 type Fault struct {
 	Lost  bool          // the first attempt does not arrive
-	Twice bool          // it arrives twice
+	Twice bool          // the delivery arrives twice
 	Late  time.Duration // delay of its arrival
 }
 
@@ -30,9 +30,9 @@ type Attempt struct {
 
 // Mishap is a delivery fault of one attempt. The zero Mishap changes nothing.
 type Mishap struct {
-	Lost  bool          // it does not arrive
+	Lost  bool          // the attempt does not arrive
 	Late  time.Duration // delay of its arrival
-	Again time.Duration // delay after which the same delivery arrives a second time; zero: it arrives once
+	Again time.Duration // delay after which the same delivery arrives a second time; zero: no second arrival
 	Deaf  bool          // the acknowledgement is lost
 }
 

@@ -60,8 +60,8 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received lists kinds that apps can't send. Some of these kinds are only in Slack's own messages. The other kinds are
-// slack-go's names for unknown kinds.
+// received lists the kinds of blocks and elements that apps can't send. Some of these kinds are only in Slack's own
+// messages. The other kinds are slack-go's names for unknown kinds.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",

@@ -20,8 +20,8 @@ import (
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace. The workspace must
 // accept each file, and the page must draw all of the content. If COUNTERSIGN_SCREENSHOTS is set, the test stores
-// screenshots of each file. COUNTERSIGN_SURFACES limits the test to the golden files whose names match this regular
-// expression.
+// screenshots of each file. If COUNTERSIGN_SURFACES is set, it is a regular expression for the names of the files to
+// test.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))
