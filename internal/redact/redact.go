@@ -1,6 +1,6 @@
-// Package redact removes tokens, keys and passwords from a text before the text is written. The text goes to the log,
-// to a stored or displayed error, or to a process's last output. Errors of libraries quote input, such as a form, an
-// address or a header. Therefore every such text passes through this package last.
+// Package redact removes tokens, keys and passwords from texts before they are written: log lines, stored or displayed
+// errors, and the last output of a process. Errors of libraries quote input, such as a form, an address or a header.
+// Therefore all these texts pass through this package last.
 //
 // The package removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
