@@ -32,7 +32,7 @@ func missing(t testing.TB, untried, why, remedy string) {
 	t.Skipf("SKIPPED: %s not tried, because %s: %s", untried, why, remedy)
 }
 
-// The package to install for each program.
+// Instructions to install each program, for RequireProgram.
 const (
 	InstallChromium = "install Debian's package chromium-headless-shell or chromium"
 	InstallNode     = "install Node.js 20.19 or newer, with npm"
