@@ -33,7 +33,7 @@ type Work struct {
 	from   trace.SpanContext // the span of the sender of the request
 
 	mu   sync.Mutex
-	span trace.Span // nil: the turn is not known
+	span trace.Span // nil: the turn is not known yet
 	late []Past     // spans that ended before the turn was known
 }
 
@@ -85,7 +85,7 @@ func workOf(ctx context.Context) *Work {
 type Subject struct {
 	Turn    string
 	Request string // empty: the whole turn
-	Name    string // the new name of the work's span; empty: it stays
+	Name    string // the new name of the work's span; empty: the name does not change
 	Starts  bool   // the work starts the turn, so its span is the turn's main span
 }
 
@@ -197,11 +197,11 @@ type Past struct {
 	Began   time.Time
 	Ended   time.Time // zero: now
 	Attrs   []Attr
-	Problem string // class of its failure; empty: none
+	Problem string // class of the failure; empty: no failure
 
-	Main   string  // the turn or request whose main span it is; empty: none
-	Of     Subject // for Tracer.Past: the turn or request under whose main span it is
-	Linked bool    // for Tracer.Past: it links to the current span
+	Main   string  // the turn or request whose main span this is; empty: not a main span
+	Of     Subject // for Tracer.Past: the turn or request whose main span is the parent
+	Linked bool    // for Tracer.Past: the span links to the current span
 }
 
 // Record makes a span that has already ended, within the current work. If the work's turn is not known yet, the span is
