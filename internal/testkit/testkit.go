@@ -69,8 +69,8 @@ func Size(t testing.TB, variable string, inCI int) int {
 	return n
 }
 
-// EveryOther skips a subtest with an odd index, if the environment variable of the campaign is not set. With CI=true and
-// without the race detector, EveryOther skips nothing. EveryOther is for tests with many similar cases.
+// EveryOther skips a subtest with an odd index, for tests with many similar cases. EveryOther skips no subtest if the
+// environment variable of the campaign is set, or if campaigns run their whole short form (see fullShortForm).
 func EveryOther(t testing.TB, variable string, index int) {
 	t.Helper()
 	if !fullShortForm() && os.Getenv(variable) == "" && index%2 == 1 {
@@ -82,7 +82,7 @@ func EveryOther(t testing.TB, variable string, index int) {
 const SeedVariable = "COUNTERSIGN_SEED"
 
 // Seed returns the seed of a campaign. The short form always uses the same seed. The long form, which Size selects,
-// uses a new seed each time. COUNTERSIGN_SEED sets the seed of the long form. Seed logs the seed, so that a failed run
+// uses a new seed each time. COUNTERSIGN_SEED replaces the seed in both forms. Seed logs the seed, so that a failed run
 // can be repeated.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
