@@ -7,7 +7,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// wrong is a testing.TB that records whether it was failed or skipped.
+// wrong is a testing.TB that records whether a test failed or was skipped.
 type wrong struct {
 	testing.TB
 	ended   bool
