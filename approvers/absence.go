@@ -12,10 +12,10 @@ type Absence struct {
 	Version      uint64    `json:"version"`
 	Name         string    `json:"name"`
 	From         time.Time `json:"from"`
-	Until        time.Time `json:"until"` // the person is back from then on
+	Until        time.Time `json:"until"` // the end of the absence
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the stand-in could decide when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: what the stand-in could decide when the absence was set
 }
 
 // Cover describes which calls of an absent person's role the stand-in can decide under their own role.
@@ -90,7 +90,7 @@ func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before
 // Over reports whether the absence has ended. For the zero Absence it returns true.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// The person of an absence has come back: Back ends the absence now. If the absence has not begun, Back cancels it.
+// Back ends the absence now, because the person has come back. If the absence has not begun, Back cancels it.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

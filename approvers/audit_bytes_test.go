@@ -83,7 +83,7 @@ func contains(b, part []byte) bool {
 }
 
 // Parsing any bytes fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and the
-// record's own bytes can be parsed again.
+// bytes that the record returns can also be parsed.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())

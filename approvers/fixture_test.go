@@ -34,7 +34,7 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// amountAbove is the condition of the policy's only rule, in the form that package config would compile.
+// amountAbove returns the condition of the policy's only rule, compiled as package config would compile it.
 func amountAbove(limit float64) approvers.Condition {
 	return approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -124,12 +124,12 @@ func openCall(p *approvers.Policy, c approvers.Call, args string) approvers.Requ
 	return r
 }
 
-// actionBy is a person's action on the request in its current form.
+// actionBy returns a person's action on the request in its current form.
 func actionBy(r approvers.Request, who approvers.Identity, at time.Time) approvers.Action {
 	return approvers.Action{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because", Typed: true}
 }
 
-// edited is a call with changed arguments, and the plan that the policy makes for it.
+// edited returns a call with changed arguments and the policy's plan for that call.
 func edited(p *approvers.Policy, r approvers.Request, execution, args string) approvers.Edited {
 	values := map[string]any{}
 	if err := json.Unmarshal([]byte(args), &values); err != nil {

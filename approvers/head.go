@@ -85,7 +85,7 @@ func ParseHead(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Sign signs the head with one key. If a new key takes over, it signs with several keys.
+// Sign signs the head with the given keys. More than one key is given only when a new key replaces the old key.
 func (h Head) Sign(keys ...SealKey) (string, error) {
 	signers := make([]note.Signer, len(keys))
 	for i, k := range keys {
@@ -250,10 +250,10 @@ const inLine = "countersign-head:"
 // InLine encodes a note as one word, for logs and messages.
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
-// KeptHeads parses heads that are kept outside the store. The text has one of two forms. The text consists of notes,
-// each followed by an empty line. Or it has lines with words that InLine wrote, and the rest of these lines is ignored.
-// All other text is a fault. The only exception is an incomplete note at the end of the text or just before its
-// complete copy.
+// KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
+// consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain
+// words written by InLine, and KeptHeads ignores the rest of these lines. KeptHeads reports all other text as a
+// fault. An incomplete note is not a fault at the end of the text, or just before its complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Invite adds one person to the current stage: a stand-in for an absent person, or a colleague to whom the request was
-// handed on. An invitation gives no authority. The invited person decides under one of their own roles. The role is
-// checked at the click.
+// Invite adds one person to the current stage: a stand-in for an absent person, or a colleague who gets the request
+// from an approver. An invitation gives no authority. The invited person decides under one of their own roles. The
+// invited person's role is checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
@@ -87,7 +87,8 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	return r, []Event{PersonInvited{Invite: i}}, nil
 }
 
-// handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are invited again.
+// handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are also invited to
+// the restarted stage.
 func (r Request) handedAt(stage int) []Invite {
 	var out []Invite
 	for _, i := range r.Handed {

@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading has the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4). reading
-// does not use the code under test.
+// reading holds the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4).
+// reading does not use the code under test.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -192,8 +192,9 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether all stages could be passed if each person counts once. The members of a user group and the
-// owner of an address are known only at the click. So a role with such a member could contain anybody.
+// possible reports whether all stages could be passed if each person counts once. A member may be a user group or an
+// e-mail address, and only Slack can tell who these people are. So a role with such a member counts as a role that
+// could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {
@@ -224,7 +225,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated reports whether different people can be assigned to all places. The function tries every way.
+// seated reports whether different people can be assigned to all places. seated tries every assignment.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names of stored facts that are compared with a request. docs/audit.md lists all facts.
+// Names of stored facts. Unrecorded compares these facts with a request. docs/audit.md lists all facts.
 const (
 	FactStages         = "stages"   // the plan's stages, as Stage.String writes them
 	FactValidApprovals = "standing" // whose approvals count, in order
@@ -47,7 +47,7 @@ func (r Request) Passed(stage int) bool {
 }
 
 // agreed returns a text that names the missing approvals of an approved request. If the request has all approvals in
-// its plan, it returns "".
+// its plan, agreed returns "".
 func (r Request) agreed() string {
 	if _, broken := r.BrokenBy(); broken {
 		return ""
@@ -71,10 +71,10 @@ func (r Request) agreed() string {
 }
 
 // Unrecorded returns the difference between a request and its chain, as a part of a sentence. If the request and the
-// chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such a
-// request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
-// For an ended request, Unrecorded compares less. Its texts may have been erased, or it may have been rebuilt from its
-// history after damage.
+// chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such
+// a request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
+// For an ended request, Unrecorded compares fewer fields. The texts of an ended request may be erased, or the request
+// may be rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// says is an action with a text.
+// says returns a person's action with a text.
 func says(r approvers.Request, who approvers.Identity, text string) approvers.Action {
 	m := actionBy(r, who, start)
 	m.Reason = text

@@ -76,8 +76,8 @@ func reportedBy(e approvers.Execution) approvers.Execution {
 	return e
 }
 
-// If a call was edited and then rejected or expired, the model is told about the edit. Otherwise the model would think
-// that the reason is about its own arguments.
+// If a call was edited and then rejected or expired, the model is told about the edit. Without this information, the
+// model would think that the reason is about the arguments that the model proposed.
 func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)

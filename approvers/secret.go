@@ -11,10 +11,10 @@ import (
 // Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
 // card, or of each element if card is a list. All values below a secret path are secret too. "*" means all arguments.
 
-// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
-// or "format": "password". The schema comes from the tool's source. So it may refer to itself, and may describe too
-// many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret
-// counts as secret.
+// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly":
+// true, or "format": "password". The schema comes from the tool's source. So the schema may refer to itself, and may
+// describe too many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could
+// contain a secret counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -33,7 +33,8 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin reports whether the function is returns true for a schema or for a schema inside it.
+// anyWithin calls is for a schema and for the schemas inside it. anyWithin returns true if one of these calls returns
+// true.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -59,7 +60,7 @@ type schemaWalk struct {
 	found []string
 }
 
-// schemaStep is a schema inside another schema, with the path of the arguments that it describes.
+// schemaStep is a schema inside another schema, with the path of the arguments that the inner schema describes.
 type schemaStep struct {
 	schema any
 	path   []string
@@ -117,7 +118,7 @@ func (w *schemaWalk) step() {
 	}
 }
 
-// at resolves a reference within the schema. For any other reference, it returns nil.
+// at resolves a reference within the schema. For a reference to another document, at returns nil.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {

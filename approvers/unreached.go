@@ -32,7 +32,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that a person who may decide a request's stage can see a card of the request again.
+// CardShown records that a person who may decide a request's stage can see a card of the request.
 func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
