@@ -53,8 +53,8 @@ func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, 
 // decision time is recorded.
 func (p *DecisionStats) Within(percent int) (time.Duration, bool) { return p.times.Within(percent) }
 
-// Durations counts durations. Those of a second and more are rounded to three significant digits, so that the size is
-// bounded.
+// Durations counts durations. Durations of a second and more are rounded to three significant digits, so that the
+// memory use is bounded.
 type Durations struct {
 	N  int
 	at map[time.Duration]int
@@ -75,8 +75,8 @@ func (d *Durations) add(took time.Duration) {
 	d.N++
 }
 
-// Within returns the shortest duration that at least the given percentage of the durations do not exceed. Within
-// returns false if there are no durations.
+// Within returns a percentile: at least the given percentage of the durations are less than or equal to the result.
+// Within returns false if there are no durations.
 func (d *Durations) Within(percent int) (time.Duration, bool) {
 	left := (d.N*percent + 99) / 100
 	for _, took := range slices.Sorted(maps.Keys(d.at)) {

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// Filter selects records of the history. An empty field selects all.
+// Filter selects records of the history. An empty field does not restrict the selection.
 type Filter struct {
 	Chain string    // a request's id, or the name of another chain
 	Tool  string    // records of chains about this tool

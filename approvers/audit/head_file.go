@@ -22,12 +22,12 @@ func (f HeadFile) String() string { return string(f) }
 var errAhead = errors.New("the file ends with a head that the store does not have: the store is older than its signed heads, or it is another store. " +
 	"Nothing is added to the file. Look with: countersign audit verify")
 
-// aheadError is errAhead with the newest head that the store lacks.
+// aheadError wraps errAhead, and names the newest head that the store lacks.
 type aheadError struct {
 	file   HeadFile
 	number uint64         // number of the newest missing head
 	head   approvers.Head // the newest missing head; zero: the file has only its beginning
-	hash   approvers.Sum  // hash of its text in the file
+	hash   approvers.Sum  // hash of the newest missing head's text in the file
 	last   uint64         // the number of the store's last head; 0: the store has none
 }
 

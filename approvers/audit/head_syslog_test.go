@@ -82,8 +82,8 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	}
 }
 
-// Over streams, each message has a frame. A broken connection is opened again, and a message that is known to have
-// failed is sent again.
+// Over streams, each message has a frame. After a connection has failed, send opens a new connection. A message that
+// could not be sent is sent once more.
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

@@ -13,7 +13,8 @@ import (
 	"countersign/store"
 )
 
-// The interval of sealing while there are new records, and the delay after a failure.
+// sealEvery is the interval between seals while there are new records. The other constant is the delay after a failed
+// seal.
 const (
 	sealEvery = time.Second
 	sealAgain = time.Minute

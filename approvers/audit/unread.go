@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Unread lists the damaged rows of the history that a reader left out. If a read succeeds for all other rows, it
-// returns Unread as its error.
+// Unread lists the damaged rows of the history that a reader left out. A function that read all other rows returns
+// Unread as its error.
 type Unread struct{ Rows []store.Damage }
 
 // Add adds the damaged rows that err lists. Add returns err if err has another cause.

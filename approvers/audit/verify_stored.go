@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// differs describes the difference between a chain and its stored request or current execution. If they agree, or
-// nothing is stored, the function returns "".
+// differs describes the difference between a chain and its stored request or current execution. If the chain agrees
+// with both, or if nothing is stored, differs returns "".
 func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	id := chain[0].Chain
 	run := id
