@@ -31,14 +31,14 @@ type step struct {
 	Text     string // the payload, if it is not a card
 	Note     string // shown in place of a missing payload
 	Card     *card
-	Key      bool // a record that is central to the story; the others are drawn smaller
+	Key      bool // a record that is central to the story; other records are displayed smaller
 }
 
 // card is a posted version of a card.
 type card struct {
 	Number  int
 	HTML    template.HTML
-	Same    int    // the number of an earlier card with the same look; this one is not drawn again
+	Same    int    // the number of an earlier card with the same look; the page does not show this card in full
 	Decided string // who decided on this version
 }
 
@@ -226,8 +226,8 @@ func (s Story) arguments() string {
 	return strings.Join(lines, "\n")
 }
 
-// words returns the message of the person who asked. The chain contains this message only as a part of the cards.
-// Therefore the page marks a text that no card shows.
+// words returns the message of the requester. The chain contains this message only as a part of the cards. Therefore
+// the page marks a text that no card shows.
 func (s Story) words() string {
 	if s.Words == "" {
 		return ""

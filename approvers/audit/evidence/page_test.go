@@ -83,7 +83,7 @@ func TestPageTellsTheStory(t *testing.T) {
 	}
 }
 
-// The summary says what was asked for, in which words, and who approved it.
+// The summary has the requested call, the requester's message, and the people who approved the call.
 func TestSummary(t *testing.T) {
 	s := history()
 	s.Words = "refund it, please"
@@ -143,7 +143,7 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 }
 
-// If a version looks like an earlier version, it is not drawn again, unless somebody decided on it.
+// If a version looks like an earlier version, the page shows it in full only if somebody decided on it.
 func TestVersionsThatLookAlike(t *testing.T) {
 	s := Story{Chain: "req_1"}
 	body := func(n int) string {
