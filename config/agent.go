@@ -9,7 +9,7 @@ import (
 
 const (
 	mostSteps = 50
-	// maxPrompt limits the length of a prompt. So the prompt leaves room in the model's context.
+	// maxPrompt limits the length of a prompt. The limit leaves space for other texts in the model's context.
 	maxPrompt = 32 << 10
 )
 

@@ -19,11 +19,11 @@ const (
 	longestClientHold    = time.Hour
 )
 
-// tokenHash matches the hash of a client's token, as the policy has it.
+// tokenHash matches the hash of a client's token, as it is written in the policy file.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens holds the clients that were read before. The key is the hash of the token, or the
-// issuer and the subject.
+// readClient reads one client. tokens has the names of the clients that were read before. The keys of tokens are the
+// hash of a client's token, or the issuer and the subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
@@ -100,10 +100,10 @@ func needClientKeys(e yamldoc.Entry, f yamldoc.Fields) {
 	}
 }
 
-// tokenAlgorithms are the algorithms by which access tokens may be signed. The first is the default.
+// tokenAlgorithms are the algorithms by which access tokens may be signed. The first algorithm is the default.
 var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
-// claimName matches the names of claims, some of which are addresses.
+// claimName matches the names of claims. Some of these names are addresses.
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
@@ -187,7 +187,8 @@ func readPlainAddress(v yamldoc.Value) string {
 // mostWebhookSecrets limits the secrets of a webhook. While a secret is being replaced, a webhook has two secrets.
 const mostWebhookSecrets = 4
 
-// readWebhookSecrets reads one secret or a list of them. Each secret is given as the name of an environment variable.
+// readWebhookSecrets reads one secret or a list of secrets. Each secret is given as the name of an environment
+// variable.
 func readWebhookSecrets(v yamldoc.Value) []string {
 	items := []yamldoc.Value{v}
 	if v.IsList() {

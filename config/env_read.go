@@ -157,8 +157,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns the
-// paths of the files that seal its history.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns
+// the paths of the files that seal the store's history.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, _, err := readVariables()
 	if err != nil {
@@ -169,8 +169,8 @@ func ReadStore(flag, text string) (Store, Audit, error) {
 	return s, r.audit(s), r.problems.Err()
 }
 
-// besideDatabase is the prefix of the names of the files that belong to a store in a database: the control socket, the
-// key and the heads.
+// besideDatabase is the prefix of the names of the files that belong to a store in a database. These files are the
+// control socket, the key and the heads.
 const besideDatabase = "countersign-postgres"
 
 // migrateAuto is the value of COUNTERSIGN_MIGRATE that makes serve upgrade older tables.
@@ -246,7 +246,7 @@ func (r *envReader) level(text string) slog.Level {
 	return slog.LevelInfo
 }
 
-// maxStopWait limits the wait for tools at shutdown. It is also the longest timeout of a tool.
+// maxStopWait limits the wait for tools at shutdown. The same limit applies to the timeout of a tool.
 const maxStopWait = 24 * time.Hour
 
 func (r *envReader) stopWait(text string) time.Duration {

@@ -104,7 +104,7 @@ func TestFinding(t *testing.T) {
 	}
 }
 
-// A problem names a key that contains a line break on one line.
+// If a key contains a line break, a problem that names the key has only one line.
 func TestProblemOnOneLine(t *testing.T) {
 	_, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  x: {description: d, url: \"https://a.example/\", headers: {\"X-A\\r\\nX-B\": y}}\n"))
 	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || !strings.Contains(err.Error(), `X-A\r\nX-B: `) {

@@ -79,8 +79,8 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first of some characters in its text. If after is not zero, cutTemplate skips a
-// scheme such as https:// at the beginning. after is the length of the longest scheme.
+// cutTemplate splits a template at the first character in its text that is one of chars. If after is not zero,
+// cutTemplate skips a scheme such as https:// at the beginning. after is the length of the longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {

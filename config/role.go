@@ -90,8 +90,7 @@ func readCards(v yamldoc.Value) string {
 	return text
 }
 
-// readSharedChannels reads the channels in which cards are allowed although the channels are shared with other
-// organisations.
+// readSharedChannels reads the channels that may show cards although other organisations are in these channels.
 func readSharedChannels(v yamldoc.Value) []string {
 	var out []string
 	items, _ := v.List(`["#supplier-desk"]`)

@@ -132,8 +132,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules compares two times, in alternating rounds: the time to plan a call with many
-// rules, and the time to evaluate only the rules.
+// TestRoutingTakesLittleMoreThanItsRules measures two times, in alternating rounds. It compares the time to plan a
+// call with many rules with the time to evaluate only the rules.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)

@@ -9,7 +9,7 @@ type Secret string
 
 const redacted = "(set)"
 
-// Reveal returns the secret itself, for sending it.
+// Reveal returns the secret in plain text, so that it can be sent.
 func (s Secret) Reveal() string { return string(s) }
 
 func (s Secret) String() string {

@@ -24,8 +24,8 @@ type secretFiles struct {
 	problems yamldoc.Problems  // with warnings
 }
 
-// read returns the value of a secret. The value comes from the secret's variable, or from the file that the variable
-// with the suffix _FILE names.
+// read returns the value of a secret. The value comes from the secret's variable, or from a file. The variable with
+// the suffix _FILE names this file.
 func (f *secretFiles) read(name, value string) string {
 	companion := name + fileSuffix
 	path := os.Getenv(companion)

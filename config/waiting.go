@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// none is the explicit zero in package approvers. In package approvers, zero itself means that the default applies.
+	// none stands for an explicit zero in the policy file. In package approvers, the number 0 means that the default
+	// applies.
 	none          = -1
 	mostReminders = 100
 	mostRepeats   = 20

@@ -15,7 +15,8 @@ import (
 //go:embed zones.txt
 var zoneNames string
 
-// readZone reads the name of a time zone. If the result is nil, the name is invalid, and readZone has reported that.
+// readZone reads the name of a time zone. If the result is nil, the name is invalid, and readZone has reported a
+// problem.
 func readZone(v yamldoc.Value) *time.Location {
 	text, ok := v.Text("a time zone such as Europe/Berlin")
 	if !ok {
