@@ -74,7 +74,7 @@ func TestTheLargeExample(t *testing.T) {
 	golden(t, "testdata/large_example.yaml", reported(check.NewReport(f, nil)))
 }
 
-// TestDocumentedMessages checks that countersign check really prints every message in docs/check.md.
+// TestDocumentedMessages checks that countersign check prints every message in docs/check.md.
 func TestDocumentedMessages(t *testing.T) {
 	var said strings.Builder
 	for _, path := range append(files(t, "../testdata/bad/*.golden"), files(t, "testdata/findings/*.golden")...) {

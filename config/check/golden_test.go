@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// shopTools lists the tools that are registered when a policy with findings is checked: the sample shop's tools that
-// the policy in the documentation names.
+// shopTools lists the registered tools for the policies in testdata/findings. These are the tools of the sample shop
+// that the policy in the documentation names.
 var shopTools = shopToolsNamed("apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address")
 
 // shopToolsNamed returns the sample shop's tools with these names, or all its tools if no name is given.

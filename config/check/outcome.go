@@ -44,8 +44,8 @@ func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns a policy with only this tool and only the given rules. The rules are changed: they always match. The
-// code that decides at run time then combines these rules.
+// matching returns a policy with only this tool and only the given rules. The rules are changed: they always match.
+// So the code that decides at run time combines exactly the given rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil
@@ -91,7 +91,7 @@ func combinations(n int) [][]int {
 	return append(out, all)
 }
 
-// includes reports whether every rule of the smaller set is in the larger.
+// includes reports whether every rule of the smaller set is in the larger set.
 func includes(larger, smaller []int) bool {
 	for _, n := range smaller {
 		if !slices.Contains(larger, n) {

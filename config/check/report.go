@@ -21,7 +21,7 @@ type Report struct {
 // Gate is one kind of call that waits: a tool, under a condition.
 type Gate struct {
 	Tool    string // empty: any tool that the policy does not name
-	Known   bool   // the policy names it
+	Known   bool   // the policy names the tool
 	Agent   string // empty: every agent that overrides nothing
 	When    string // empty: always
 	Risk    approvers.Risk
@@ -46,7 +46,7 @@ type Working struct{ Title, Hours string }
 // Automatic is a tool with calls that run without any question to people.
 type Automatic struct {
 	Tool    string // empty: any tool that the policy does not name
-	Known   bool   // the policy names it
+	Known   bool   // the policy names the tool
 	Agent   string
 	Risk    approvers.Risk
 	Limit   approvers.Limit // zero: none
@@ -100,8 +100,8 @@ func (c *checker) report(out *Report, tool, agent string) {
 	out.Gates = append(out.Gates, gates...)
 }
 
-// automatic records that calls with this outcome run without approval. The first outcome that it gets must be the
-// outcome without rules.
+// automatic records that calls with this outcome run without approval. The first outcome that automatic gets for a
+// tool must be the outcome without rules.
 func (r *Report) automatic(o outcome) {
 	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
 		return

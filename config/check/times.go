@@ -9,7 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// times warns about times that are never reached, such as reminders after the deadline, for each stage of an outcome.
+// times warns about times that are never reached, such as reminders after the deadline. times checks each stage of an
+// outcome.
 func (c *checker) times(o outcome) {
 	goesUp := false
 	for i, s := range o.plan.Stages {
@@ -42,7 +43,7 @@ func (c *checker) times(o outcome) {
 	}
 }
 
-// stageTimes returns the tool's times, overridden by the stage's own.
+// stageTimes returns the tool's times. If the stage sets times, they replace the tool's times in the result.
 func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy {
 	if s.ExpiresAfter > 0 {
 		t.ExpiresAfter = s.ExpiresAfter
@@ -102,7 +103,7 @@ func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	return ""
 }
 
-// unused warns about a number of reminders if nobody gets a reminder.
+// unused warns if the policy sets a number of reminders, but nobody gets a reminder.
 func (c *checker) unused() {
 	const hint = "add remind_after: 5m, or remove it"
 	reminded := c.policy.Defaults.RemindAfter > 0

@@ -9,11 +9,11 @@ import (
 	"countersign/config"
 )
 
-// tools checks the outcomes of each tool's calls. The function does so for agents without overrides, and for each agent
-// with an override.
+// tools checks the outcomes of each tool's calls. tools checks these outcomes for agents without overrides, and for
+// each agent with an override.
 func (c *checker) tools() {
 	for _, name := range c.allTools() {
-		var said []string // what was reported about the tool, so that it is not reported again for an agent's override
+		var said []string // messages about the tool, so that they are not repeated for an agent's override
 		if slices.Contains(c.toolNames(), name) || c.offered(name) {
 			said = c.outcomesOf(name, "", nil)
 		}
