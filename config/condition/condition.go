@@ -30,7 +30,7 @@ var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(cel.Variable("preview", cel.DynType))
 })
 
-// conditions returns the CEL environment. conditions is created when the first condition is compiled.
+// conditions returns the CEL environment. The environment is created when the first condition is compiled.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
@@ -151,7 +151,7 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// compileProblems reports the compiler's errors, with the place in the file if it is known.
+// compileProblems reports the compiler's errors. Each error has its position in the file, if the position is known.
 func compileProblems(v yamldoc.Value, text string, issues *cel.Issues) {
 	marks, syntax := v.TextMarks(text), false
 	for _, e := range issues.Errors() {

@@ -33,8 +33,8 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 		"limit what the condition reads, with maxLength or maxItems in the tool's schema, or keep it if it should match then")}
 }
 
-// heaviest returns the part of a condition that a cost warning points at. This is the first part that iterates over a
-// list, or that can make a large value from small values.
+// heaviest returns the part of a condition that a cost warning points at. The result is the first part that iterates
+// over a list, or that can make a large value from small values.
 func heaviest(root ast.Expr) ast.Expr {
 	var found ast.Expr
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {

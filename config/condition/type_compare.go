@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// comparison checks ==, < and so on. Whole and decimal numbers can be compared.
+// comparison checks ==, < and the other comparison operators. Whole and decimal numbers can be compared.
 func (t *typing) comparison(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, right := t.visit(args[0], given), t.visit(args[1], given)

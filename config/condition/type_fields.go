@@ -15,7 +15,7 @@ import (
 type access struct {
 	of    term
 	field string
-	asked bool // the condition only tests it with has()
+	asked bool // the condition only tests the field with has()
 	at    yamldoc.Mark
 }
 
@@ -86,7 +86,8 @@ func (t *typing) equal(at yamldoc.Mark, left, right term) {
 	}
 }
 
-// neverNull warns about a comparison with null that has no effect. People write such a comparison instead of has().
+// neverNull warns about a comparison with null that has no effect. People sometimes write such a comparison where
+// has() is needed.
 func (t *typing) neverNull(at yamldoc.Mark, of term) {
 	hint := "remove the comparison"
 	if of.name != "" {

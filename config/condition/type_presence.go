@@ -12,7 +12,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// certain is the set of arguments that are always present when an expression is evaluated, by name.
+// certain is the set of the arguments that are always present when an expression is evaluated. The keys are the
+// arguments' names.
 type certain map[string]bool
 
 func (g certain) and(more []string) certain {
@@ -27,7 +28,7 @@ func (g certain) and(more []string) certain {
 	return out
 }
 
-// without returns the set without a name that a macro binds to another value.
+// without returns the set without the given name. A macro binds this name to another value.
 func (g certain) without(name string) certain {
 	out := maps.Clone(g)
 	maps.DeleteFunc(out, func(known string, _ bool) bool {
@@ -36,7 +37,8 @@ func (g certain) without(name string) certain {
 	return out
 }
 
-// presence returns two sets of present arguments: one for a true expression, and one for a false expression.
+// presence returns the arguments that are present if the expression is true, and the arguments that are present if
+// the expression is false.
 func presence(e ast.Expr) (ifTrue, ifFalse []string) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), nil

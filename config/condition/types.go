@@ -39,8 +39,8 @@ type typing struct {
 type term struct {
 	name    string   // as the condition writes it, such as args.amount; empty: the term is computed
 	about   string   // what a bound name refers to, such as an item of args.items
-	kinds   Kinds    // what it can be
-	shape   Shape    // what the schema says about it; nil: nothing
+	kinds   Kinds    // the kinds that the value can have
+	shape   Shape    // the schema's information about the value; nil: none
 	items   []term   // items of a list that the condition writes or computes; nil: not known
 	literal ref.Val  // nil: it is not a literal
 	has     []string // fields that are always present, such as .price

@@ -17,11 +17,12 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a text of 60
-// KB is split into characters and joined with itself as the separator. The result would have 3.6 GB before anything is
-// counted. So a function with variable work has a price, which is paid before the call. The price depends on the sizes
-// of the input and the result. The price of a list or object is paid when the list or object is made. So no value is
-// larger than the whole budget, and reading a value takes limited time, also for an error's text.
+// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a condition
+// can split a text of 60 KB into characters, and join the characters with the text as the separator. The result would
+// have 3.6 GB before the first step is counted. So a function with variable work has a price, which is paid before
+// the call. The price depends on the sizes of the input and the result. The price of a list or object is paid when
+// the list or object is made. So no value is larger than the whole budget. Reading a value takes limited time, for
+// example when an error's text contains the value.
 
 // conditionWork limits the bytes that one evaluation may read and create. The limit is 64 times the size of the largest
 // arguments.
@@ -114,10 +115,12 @@ func text(v ref.Val) string {
 	return string(s)
 }
 
-// A price spends the cost of a call. The cost is the number of bytes that the function will read and create.
+// A price is a function that spends the cost of a call. The cost is the number of bytes that the called function will
+// read and create.
 type price func(b *budget, args []ref.Val) error
 
-// linear is the price of functions that process their texts by character and whose result is no longer than the texts.
+// linear is the price of functions that process their texts by character. The result of such a function is at most as
+// long as the texts.
 func linear(b *budget, args []ref.Val) error {
 	for _, a := range args {
 		b.spend(itemWork + runeWork*length(a))
@@ -175,8 +178,8 @@ var timeParts = []string{
 	overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// addPrice is the price of a sum. The price is the length of both texts, or the content of both lists. The list that a
-// macro builds is extended in place.
+// addPrice is the price of a sum. The price is the length of both texts, or the content of both lists. The list that
+// a macro builds is extended in place, so only the added part has a price.
 func addPrice(b *budget, args []ref.Val) error {
 	if _, grows := args[0].(traits.MutableLister); grows {
 		b.spend(itemWork * 2) // the added part was paid for when it was made
@@ -203,7 +206,8 @@ func comparePrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// inPrice is the price of comparing a value with each item of a list. For an object, it is the price of a lookup.
+// inPrice is the price of comparing a value with each item of a list. For an object, inPrice is the price of a
+// lookup.
 func inPrice(b *budget, args []ref.Val) error {
 	b.deep(args[0])
 	if l, ok := args[1].(traits.Lister); ok {
@@ -463,8 +467,8 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 }
 
 // mayGrow reports whether a condition's work can exceed a few times the size of its arguments. The result is true if
-// the condition iterates over a list, builds a value from other values, or calls a function that can make a large
-// result from small inputs.
+// the condition iterates over a list, or builds a value from other values. The result is also true if the condition
+// calls a function that can make a large result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
