@@ -18,8 +18,8 @@ const (
 	maxDiffSize = 250_000
 )
 
-// diff describes in a few words how a new value differs from an old value: "12 Elm Street → 14 Oak Road", "3 lines
-// added, 1 removed: …".
+// diff describes in a few words how a new value differs from an old value. Examples are "12 Elm Street → 14 Oak Road"
+// and "3 lines added, 1 removed: …".
 func diff(was, is any) (string, error) {
 	text := change(was, is)
 	if utf8.RuneCountInString(text) > maxDiff {
@@ -64,7 +64,7 @@ func blank(v any) bool {
 	return null || fmt.Sprint(v) == ""
 }
 
-// piece writes one value for a sentence: on one line, and cut if it is long.
+// piece writes one value for a sentence: on one line, and shortened if the value is long.
 func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
 
 // cut writes a text on one line, limited to the given number of characters.
@@ -103,8 +103,8 @@ func exactly(r *big.Rat) string {
 	return r.FloatString(places)
 }
 
-// texts compares two texts. If one of the texts has several lines, the function compares the texts by line, and
-// otherwise by word.
+// texts compares two texts. If one of the texts has several lines, texts compares by line. If both texts have one
+// line, texts compares by word.
 func texts(was, is string) string {
 	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
 		return lines(was, is)
@@ -251,7 +251,8 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// For each pair of positions, alike returns the length of the longest common subsequence of the later pieces.
+// For each pair of positions, alike returns the length of the longest common subsequence of the pieces after these
+// positions.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

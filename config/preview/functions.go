@@ -15,7 +15,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// previewFuncs are the functions of templates in addition to those of text/template. docs/policy.md documents each.
+// previewFuncs are the functions of templates in addition to those of text/template. docs/policy.md documents each
+// function.
 var previewFuncs = template.FuncMap{
 	"money":    money,
 	"amounts":  amounts,
@@ -187,7 +188,7 @@ func some(v any, most int) (string, error) {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
 }
 
-// get returns an argument. If the call does not have the argument, get returns the value otherwise.
+// get returns an argument. If the call does not have the argument, get returns the parameter otherwise.
 func get(args object, name string, otherwise any) (any, error) {
 	if hasArg(args, name) {
 		return args[name], nil

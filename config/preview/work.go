@@ -14,7 +14,8 @@ import (
 
 // A running template can't be interrupted, and the model chose the arguments for its loops. Therefore the template's
 // work is counted while the template runs. Each part of a loop's body counts in each iteration, and each byte that a
-// function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with an error.
+// function takes or returns counts. The limit is reached after about 20 ms. Above the limit, the run ends with an
+// error.
 
 // maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
 // about a microsecond.
@@ -67,7 +68,7 @@ func (w *work) spend(n int) error {
 	return nil
 }
 
-// spendName is the function that loops call in each iteration. No template can call it itself.
+// spendName is the function that loops call in each iteration. A template can't call this function itself.
 const spendName = "spend_work"
 
 // functions returns the functions of a template. The work of the functions is counted for this run.
@@ -82,8 +83,8 @@ func (w *work) functions() template.FuncMap {
 	return all
 }
 
-// counted returns a function of the same type that spends work for its arguments and its result. If the result can be
-// large, the work is spent before the call.
+// counted returns a function of the same type as f. The returned function spends work for its arguments and its
+// result. If the result can be large, the work is spent before the call.
 func (w *work) counted(name string, f any, times int) any {
 	fn := reflect.ValueOf(f)
 	failed := func(err error) []reflect.Value {
@@ -179,7 +180,7 @@ func countLoops(t *template.Template) error {
 // errOneTemplate refuses templates that call each other, because recursion may have no end.
 var errOneTemplate = errors.New("define, block and template can't be used in a preview, which is one sentence")
 
-// loops instruments one template.
+// loops adds the calls that count work to one template.
 type loops struct{ fault error }
 
 // begin inserts a call before a list of parts. The call spends the work of the parts.
