@@ -100,7 +100,7 @@ func (f Fields) Choice(key string, words []string) (string, bool) {
 	return text, true
 }
 
-// Fields reads a mapping with fixed keys and reports the unknown ones. At the top of the file, keys that begin with x-
+// Fields reads a mapping with fixed keys and reports unknown keys. At the top of the file, keys that begin with x-
 // are ignored, because they hold anchors.
 func (v Value) Fields(known ...string) Fields {
 	out := Fields{}

@@ -18,8 +18,8 @@ func (e Entry) Wrong(message, hint string) {
 	e.Value.doc.wrongAt(e.at, e.Value.Path+": "+message, hint)
 }
 
-// Entries reads a mapping, in the order of the file. what describes the keys in a hint. If a key occurs twice, this is
-// reported, and the second value is left out.
+// Entries reads a mapping, in the order of the file. what describes the keys in a hint. If a key occurs twice,
+// Entries reports a problem and leaves out the second value.
 func (v Value) Entries(what string) []Entry {
 	var own []*ast.MappingValueNode
 	switch n := v.node.(type) {

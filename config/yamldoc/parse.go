@@ -51,7 +51,7 @@ func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 			tree, err = nil, errUnreadable
 		}
 	}()
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the place of the first
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the position of the first key
 }
 
 // readable reports whether the bytes are text. If the bytes are not text, readable adds a problem at the first invalid

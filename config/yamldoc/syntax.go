@@ -95,8 +95,8 @@ func (d *Document) upTo(m Mark) string {
 	return strings.TrimSuffix(line, d.rest(m))
 }
 
-// unclosed returns the hint about a bracket that is not closed. The hint is about [#support], for example, where the #
-// makes the rest of the line a comment.
+// unclosed returns the hint about a bracket that is not closed. For example, in [#support], the # makes the rest of
+// the line a comment.
 func unclosed(rest, close string) string {
 	if i := strings.IndexByte(rest, '#'); i > 0 && strings.ContainsRune("[{, ", rune(rest[i-1])) {
 		return `# begins a comment in YAML: put the name in quotes, such as "#support"`

@@ -43,7 +43,7 @@ func (v Value) ProblemAt(m Mark, s Severity, message, hint string) Problem {
 // WrongStart reports a problem at the beginning of the file.
 func (v Value) WrongStart(message, hint string) { v.doc.wrongAt(Mark{1, 1}, message, hint) }
 
-// Below returns a value without content at a path below this value. Problems can be reported there.
+// Below returns a value without content at a path below this value. Problems can be reported at this path.
 func (v Value) Below(path string) Value { return Value{doc: v.doc, Path: join(v.Path, path)} }
 
 // ProblemCount returns how many problems have been found in the document so far.
