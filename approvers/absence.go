@@ -84,10 +84,10 @@ func (p *Policy) cover(role Role, who Identity) Cover {
 	return out
 }
 
-// During reports whether the person is away at a time.
+// During reports whether the person is away at the given time.
 func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before(a.Until) }
 
-// Over reports whether the absence has ended. For the zero Absence it returns true.
+// Over reports whether the absence has ended. Over returns true for the zero Absence.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
 // Back ends the absence now, because the person has come back. If the absence has not begun, Back cancels it.

@@ -44,7 +44,7 @@ func (a Agent) MayAsk(who Identity) *Denied {
 	return nil
 }
 
-// Offers reports whether the agent's model is offered the tool.
+// Offers reports whether the agent offers the tool to its model.
 func (a Agent) Offers(tool string) bool {
 	if tool == ToolReadResult && len(a.Tools) > 0 {
 		return true // it only reads more of the result of an offered tool

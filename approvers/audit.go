@@ -70,8 +70,8 @@ var AuditKinds = []AuditKind{
 const InstallationChain = "installation"
 
 // AuditRecord is one entry of the hash-chained history. Chain is usually a request's id. If a call needed no
-// approval, Chain is the execution's id. Absences, grants and the installation also have chains. With separate
-// chains, writers of different requests do not wait for each other.
+// approval, Chain is the execution's id. Absences, grants and the installation also have chains. Because each request
+// has its own chain, writers of different requests do not wait for each other.
 type AuditRecord struct {
 	Chain       string            `json:"chain"`
 	Seq         uint64            `json:"seq"` // from 1, without gaps
@@ -278,8 +278,8 @@ func bigEndian(s string) (n uint64) {
 	return n
 }
 
-// appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because existing hashes
-// cover it.
+// appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because the hashes of
+// existing records depend on it.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -313,8 +313,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Nearly all facts have no JSON escapes. parseFacts splits such facts at their quotation
-// marks, without the JSON decoder.
+// parseFacts parses facts. Only few texts of facts have JSON escapes. parseFacts splits all other texts at their
+// quotation marks, without the JSON decoder.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)
@@ -357,7 +357,7 @@ type Pruning struct {
 	Head    string // the hash of its last record
 }
 
-// ErrFacts means that a record's facts don't fit its kind.
+// ErrFacts means that a record's facts don't fit the record's kind.
 var ErrFacts = errors.New("the facts of the record can't be read")
 
 // The fact names of Erasure, Pruning and HistoryLoss.
@@ -371,7 +371,8 @@ const (
 // Facts returns the sequence numbers as ranges: "1-3,7".
 func (e Erasure) Facts() map[string]string { return map[string]string{factRecords: ranges(e.Seqs)} }
 
-// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the record's own.
+// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the sequence number of
+// the AuditErased record.
 func ErasureOf(a AuditRecord) (e Erasure, err error) {
 	if e.Seqs, err = readRanges(a.Facts[factRecords], a.Seq); err != nil {
 		return Erasure{}, fmt.Errorf("chain %s: record %d: %w", a.Chain, a.Seq, err)

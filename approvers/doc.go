@@ -6,7 +6,7 @@
 //
 // The package guarantees:
 //
-//   - When a person clicks, the authority of the person's role is checked: its members, its tool list and, at the last
+//   - When a person clicks, the person's role is checked: the members and the tool list of the role and, at the last
 //     stage, its ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters
 //     can decide only if the policy allows self-approval.
 //   - One person counts once over all stages of a request.

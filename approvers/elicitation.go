@@ -61,7 +61,7 @@ func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation
 	return q, nil
 }
 
-// Cancel ends an open elicitation because its run does not wait for the answer.
+// Cancel ends an open elicitation whose run has ended or was interrupted.
 func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	if q.State == ElicitationOpen {
 		q.State, q.Why, q.ClosedAt = ElicitationCancelled, why, now

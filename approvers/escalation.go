@@ -100,7 +100,8 @@ func (r Request) rearm(in DecisionContext) Request {
 }
 
 // goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
-// notified last are outside their working hours. Their roles must also be set to escalate outside working hours.
+// notified last are outside their working hours. The roles of these people must also be set to escalate outside
+// working hours.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {

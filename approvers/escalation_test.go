@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// policyWith returns the example's policy with changes. Discounts go to support; the lead of support is team-lead,
+// policyWith returns the example's policy with changes. Discounts go to support. The lead of support is team-lead,
 // and the lead of team-lead is finance-director.
 func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
@@ -78,8 +78,8 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	}
 }
 
-// TestSilenceGoesUp checks that a request without a decision escalates to one lead after the other. Each lead gets the
-// stage's whole time and may decide. When no lead is left, silence rejects.
+// TestSilenceGoesUp checks that a request without a decision escalates to one lead after the other. Each lead gets
+// the stage's whole time and may decide. When no lead is left, the request expires without an approval.
 func TestSilenceGoesUp(t *testing.T) {
 	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
 	r := open(t, p, "apply_discount", `{}`)
@@ -174,8 +174,8 @@ func TestHoursOfAStage(t *testing.T) {
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the role's policy says so, the request
-// escalates immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
+// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the role's working hours are set to escalate,
+// the request escalates immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -238,7 +238,7 @@ func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	}
 }
 
-// openAt opens a discount request at a time.
+// openAt opens a discount request at the given time.
 func openAt(t testing.TB, p *approvers.Policy, at time.Time) approvers.Request {
 	t.Helper()
 	r, _ := approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))

@@ -29,8 +29,8 @@ type (
 	// PlanChanged means that a new policy changed the request's stages or risk.
 	PlanChanged struct{}
 
-	// LeadsLeft means that roles which escalation had added to the stage were removed. These roles are not leads of
-	// the stage under the new policy.
+	// LeadsLeft means that roles were removed from the stage. Escalation had added these roles as leads, but under
+	// the new policy, they are not leads of the stage's roles.
 	LeadsLeft struct{}
 
 	// StageStarted means that a stage begins, and that its clocks start.
@@ -153,10 +153,11 @@ func HasEvent[E Event](events []Event) bool {
 	return ok
 }
 
-// NetEvents drops events that later events of the same transaction replace. So each consequence happens only once. These are the rules:
+// NetEvents drops events that later events of the same transaction replace. So each consequence happens only once.
+// These are the rules:
 //
-//   - If there are several StageStarted events, only the last of them remains, with From and After of the first. If the
-//     request is not pending after the transaction, NetEvents drops all StageStarted events.
+//   - If there are several StageStarted events, only the last of them remains, with From and After of the first event.
+//     If the request is not pending after the transaction, NetEvents drops all StageStarted events.
 //   - If the arguments were edited, NetEvents drops PlanChanged, because an edit includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event
@@ -193,7 +194,7 @@ func (r Request) NetEvents(events []Event) []Event {
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
 // Advances reports whether the request is at another stage or has other arguments. Advances returns false for new and
-// reopened requests, because other events report these.
+// reopened requests, because other events report these two cases.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

@@ -45,13 +45,14 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match. The condition failing matches, because it can't be evaluated.
+// Conditions that always match. The condition with the name failing matches, because a condition that can't be
+// evaluated counts as matched.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
 )
 
-// example is the first policy of docs/policy.md as plain values.
+// example returns the first policy of docs/policy.md as plain values.
 func example() *approvers.Policy {
 	return &approvers.Policy{
 		Hash: "policy-1",
@@ -190,7 +191,7 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is the time of the next availability check. If no check is needed, recheckAt is zero.
+// recheckAt returns the time of the next availability check, or zero if no check is needed.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt

@@ -8,12 +8,12 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// LostClicks is the shortest gap after which people are reminded, because clicks are lost. Slack delivers an event
-// repeatedly for about this time, so a longer gap may also lose events.
+// If a gap is at least as long as LostClicks, the bot reminds people, because clicks in the gap are lost. Slack
+// delivers an event repeatedly for about this time, so a longer gap may also lose events.
 const LostClicks = 6 * time.Minute
 
-// RequestGap is a gap in which a request waited. A click in a gap is lost, because Slack delivers a click only once,
-// so the bot reminds people.
+// RequestGap is a gap in which a request waited. Slack delivers a click only once, so a click in the gap is lost.
+// Therefore the bot reminds people.
 type RequestGap struct {
 	Gap      Gap `json:"gap"`
 	Reminder int `json:"reminder"` // the number of the reminder that mentions the gap

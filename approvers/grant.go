@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see and
-// revoke it at any time. Each run under the grant uses one of its calls.
+// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see
+// and revoke a grant at any time. Each run under a grant uses one of the grant's calls.
 type Grant struct {
 	ID           string        `json:"id"`
 	Version      uint64        `json:"version"`
@@ -67,8 +67,8 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at a time. A grant is also not in force before the time at which the
-// grant was given. If the clock was set back, now can be earlier than this time.
+// over reports whether the grant is not in force at the given time. A grant is also not in force before the time at
+// which the grant was given. If the clock was set back, the argument now can be earlier than this time.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -226,8 +226,8 @@ func (plan Plan) reach(p *Policy, tool string) []string {
 	return r.Roles()
 }
 
-// Allowance is the permission that an approver adds to an approval. It says how many more similar calls may run, for
-// how long, and up to which numbers.
+// Allowance is the permission that an approver adds to an approval. Allowance says how many more similar calls may
+// run, for how long, and up to which numbers.
 type Allowance struct {
 	Uses   int
 	Within time.Duration
@@ -373,9 +373,9 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 // names returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
-// bounds derives the bounds for later calls from this call and the policy's terms. Arguments in Same keep their exact
-// values. Arguments in AtMost get a largest number, by default the number in this call. The second result is the reason
-// why the call can't have such bounds, or "".
+// bounds derives the bounds for later calls from the values in this call, and from the policy's terms. Arguments in
+// Same keep their exact values. Arguments in AtMost get a largest number, by default the number in this call. The
+// second result is the reason why the call can't have such bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {

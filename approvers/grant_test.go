@@ -311,8 +311,8 @@ func TestAllowIsDenied(t *testing.T) {
 	}
 }
 
-// If a request was handed on to a colleague, the colleague may approve it. The colleague can't give a grant, because
-// the colleague could not decide the next call.
+// If a request was handed on to a colleague, the colleague may approve the request. The colleague can't give a grant,
+// because the colleague could not decide the next call.
 func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	p := granting(role("team-lead", func(r *approvers.Role) { r.Lead = "" }))
 	r := asked(p, "issue_refund", refund)

@@ -150,7 +150,7 @@ func (m argument) words() string {
 	return words
 }
 
-// short returns a value that fits into a headline: a number, or a short text on one line. For any other value it
+// short returns a value that fits into a headline: a number, or a short text on one line. For any other value, short
 // returns "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)

@@ -9,7 +9,7 @@ type PersonID string
 // Who returns the id of a Slack user. team is the enterprise's id if the workspace belongs to one.
 func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
 
-// operatorPrefix begins the id of a person who acts at the command line.
+// operatorPrefix is the beginning of the id of a person who acts at the command line.
 const operatorPrefix = "operator:"
 
 // Operator returns the id of the person who is logged in at the command line.
@@ -33,7 +33,7 @@ func (p PersonID) User() string {
 	return user
 }
 
-// Identity is a person as Slack currently describes them. No field comes from a button or a modal.
+// Identity describes a person with Slack's current data. No field comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
 	Local   string // the person's user id in the workspace, if the enterprise uses another id; otherwise empty

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Invite adds one person to the current stage: a stand-in for an absent person, or a colleague who gets the request
-// from an approver. An invitation gives no authority. The invited person decides under one of their own roles. The
-// invited person's role is checked at the click.
+// Invite adds one person to the current stage. The person is a stand-in for an absent person, or a colleague to whom
+// an approver handed on the request. An invitation gives no authority. The invited person decides under one of their
+// own roles. The invited person's role is checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`

@@ -9,9 +9,9 @@ import "slices"
 // Operates returns the identity of an operator. The name in the id shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
-// BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
-// the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is shown to the
-// people whose approval was skipped.
+// BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow break
+// glass for the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is
+// shown to the people whose approval was skipped.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}

@@ -10,7 +10,7 @@ import (
 
 var operator = approvers.Operates(approvers.Operator("anna"))
 
-// breakGlassPolicy is the example policy, with break_glass for refunds.
+// breakGlassPolicy returns the example's policy with break_glass for refunds.
 func breakGlassPolicy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true

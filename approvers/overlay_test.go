@@ -150,7 +150,7 @@ func TestOverlayIsPartOfTheHash(t *testing.T) {
 	}
 }
 
-// If the policy names a tool, a source's claims about it have no effect, even if the source is trusted.
+// If the policy names a tool, a source's claims about the tool have no effect, even if the source is trusted.
 func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, args := drawPolicy(t, 0), drawArgs(t)

@@ -123,7 +123,7 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 }
 
 // RetryPlan plans the repetition of a call whose earlier run has an unknown outcome. The call needs approval, even if
-// the policy would run it automatically.
+// the policy would run the call automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
 	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }

@@ -20,8 +20,9 @@ type Policy struct {
 	Agents      []Agent      // in file order
 	Clients     []Client     // in file order
 	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
-	// EmailDomains are in lower case. A member who is named by e-mail address must have an address at one of these
-	// domains, confirmed by Slack. If EmailDomains is empty, no e-mail address identifies a member.
+	// EmailDomains are in lower case. If a member is named by e-mail address, the address must be at one of these
+	// domains, and Slack must have confirmed the address. If EmailDomains is empty, no e-mail address identifies a
+	// member.
 	EmailDomains []string
 	// SharedChannels are channels, as #name or id. Cards may be posted in these channels even if people of other
 	// organisations are in the channels.
@@ -194,7 +195,8 @@ type ConversationFacts struct {
 	DM      bool
 }
 
-// Stage is one approval level: the roles that decide it, and the number of different people who must approve.
+// Stage is one approval level. A stage names the roles that decide, and the number of different people who must
+// approve.
 type Stage struct {
 	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
 	Or            []string      `json:"or,omitempty"`             // further roles whose people may decide
@@ -304,7 +306,8 @@ func (p *Policy) neverLoosens(tool string) bool {
 	return slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*")
 }
 
-// apply replaces parts of a tool's policy. A protected policy only gets stricter.
+// apply replaces parts of a tool's policy. If protected is set, apply keeps only the changes that make the policy
+// stricter.
 func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	was := t
 	if o.Risk != 0 {
@@ -341,8 +344,8 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	return t
 }
 
-// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If it returns true, the bot must
-// refuse numbers that float64 can't hold exactly.
+// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If ReadsNumbers returns true, the
+// bot must refuse numbers that float64 can't hold exactly.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }
@@ -417,8 +420,8 @@ type index struct {
 	all    []int            // indexes of the roles whose list is "*", in the same order
 }
 
-// Indexed returns the policy with an index, which makes routing fast if there are many tools and approvers. The index
-// changes no result. Don't change an indexed policy. Change a copy instead, and index the copy.
+// Indexed returns the policy with an index. The index makes routing fast if there are many tools and approvers. The
+// index changes no result. Don't change an indexed policy. Change a copy instead, and index the copy.
 func (p Policy) Indexed() *Policy {
 	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
 	for i, t := range p.Tools {
@@ -494,8 +497,8 @@ func (p *Policy) before(a, b int) bool {
 	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
 }
 
-// The built-in tools. Every agent can have them in addition to the operator's tools. These tools change nothing
-// outside the conversation.
+// The built-in tools. Every agent can have the built-in tools in addition to the operator's tools. These tools change
+// nothing outside the conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
@@ -540,7 +543,7 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%d/%s", l.Count, l.Per)
 }
 
-// Within describes the limit's window for people: "within an hour".
+// Within describes the limit's window in words: "within an hour".
 func (l Limit) Within() string {
 	switch l.Per {
 	case time.Minute:
@@ -553,7 +556,7 @@ func (l Limit) Within() string {
 	return "within " + l.Per.String()
 }
 
-// looser reports whether l permits more than o in some window.
+// looser reports whether l permits more calls than o in some period.
 func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }

@@ -120,8 +120,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's list of lead calls, in which the entry for this lead is new. If there is no reason to
-// record for this lead, the result has no entry for this lead.
+// callOf returns the request's list of lead calls, with a new entry for this lead. If there is no reason to record
+// for this lead, the result has no entry for this lead.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {

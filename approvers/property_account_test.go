@@ -40,8 +40,8 @@ func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew restarts the stages. Earlier decisions then don't count. If a new stage is for the same people as the old one,
-// the people to whom the old stage was handed on remain.
+// anew restarts the stages. Earlier decisions then don't count. If a new stage is for the same people as an old
+// stage, the people to whom the old stage was handed on remain.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -66,7 +66,7 @@ func (a *decisionOracle) agreedBefore(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
 }
 
-// said lists the people who approved a stage, or rejected it.
+// said lists the people who approved a stage, if yes is true, or the people who rejected the stage.
 func (a *decisionOracle) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {
 		if w.stage == stage && w.yes == yes {
@@ -124,8 +124,8 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 }
 
 // may lists the roles under which a person may decide the current stage. The result contains the stage's own roles,
-// if the person is in the stage's user group. It also contains the roles of the leads who were notified. For invited
-// people, the result also contains the roles of a peer.
+// if the person is in the stage's user group. The result also contains the roles of the leads who were notified. For
+// invited people, the result also contains the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -178,8 +178,7 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// up lists the leads who could be notified next. For each of the stage's roles, this is the nearest lead who was not
-// notified and could decide the stage.
+// For each of the stage's roles, up lists the nearest lead who was not notified and could decide the stage.
 func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
 	for _, name := range above(p, s) {

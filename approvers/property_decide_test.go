@@ -145,7 +145,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 }
 
 // editedNeed returns the requirements that an edited call must pass. The edited call needs approval even if the
-// policy would run it automatically, because the proposed call needed approval.
+// policy would run the call automatically, because the proposed call needed approval.
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
@@ -183,7 +183,7 @@ func (w *propertyFixture) open() bool {
 }
 
 // revoke takes an approval back. People who approved can revoke their approval. After the last approval, everybody
-// who may decide the last stage can also revoke it.
+// who may decide the last stage can also revoke the approval.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawAction(t)
@@ -222,7 +222,7 @@ func (w *propertyFixture) void(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// run does the work of the executor. It checks the approval against the current policy, and then uses the approval.
+// run does the work of the executor. run checks the approval against the current policy, and then uses the approval.
 func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)

@@ -23,7 +23,7 @@ import (
 // selects other roles. So the people who approved may not fit into the stages of the earlier policy. This exception
 // applies if the policies have different last stages or another order of stages, or if only the stricter policy names
 // stages. Under the exception, these people must be able to fill all places of the earlier stages, each person once.
-// One of these people must have the authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// One of these people must have the authority for the call's risk. With -rapid.checks=N, the test runs 20·N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates to all leads who can be told. No time passes.
+// told escalates the request to all leads who can be notified. No time passes.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -144,7 +144,7 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 }
 
 // sameLast reports whether the last stage names the same roles under both plans. The last stage may also name fewer
-// roles now, if each earlier stage names the same roles or fewer.
+// roles under the plan now, if each earlier stage names the same roles or fewer.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]

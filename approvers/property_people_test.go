@@ -25,7 +25,7 @@ func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Re
 	}
 }
 
-// handOn hands the request on to a colleague. The colleague then may decide the stage.
+// handOn hands the request on to a colleague. The colleague may then decide the stage.
 func (w *propertyFixture) handOn(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawAction(t)
@@ -75,7 +75,7 @@ func (w *propertyFixture) reply(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// For each person, drawPresence draws whether they are away, who stands in, and how long they are in do-not-disturb.
+// For each person, drawPresence draws an absence, a stand-in, and a time of do-not-disturb.
 func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}
 	for _, who := range w.people {

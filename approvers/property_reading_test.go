@@ -101,8 +101,8 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor determines the stages. The stages are the named stages. If no stages are named, the stage is the role with
-// the lowest sufficient ceiling.
+// waitingFor determines the stages. The stages are the named stages. If no stages are named, the only stage is for
+// the role with the lowest sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
 	for i, s := range named {
@@ -192,9 +192,9 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether all stages could be passed if each person counts once. A member may be a user group or an
-// e-mail address, and only Slack can tell who these people are. So a role with such a member counts as a role that
-// could contain anybody.
+// possible reports whether all stages could be passed if each person counts once. If a member is a user group or an
+// e-mail address, only Slack knows the people. So a role with such a member counts as a role that could contain
+// anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {

@@ -11,8 +11,8 @@ import (
 
 // TestSilenceEndsEveryRequest brings a request into a random state. Then the test only lets time pass. Each timer is
 // handled when it is due, in any order. Every request must end. The policy limits the time and the number of steps
-// until then. No request may be approved. After a timer was handled, its next time must not be in the past. With
-// -rapid.checks=N, the test runs 20·N cases.
+// until the end. No request may be approved. After a timer was handled, the timer's next time must not be in the
+// past. With -rapid.checks=N, the test runs 20·N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {

@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. If one of the times is zero, there is no such time, and sooner
-// returns true.
+// sooner reports whether at is not later than was. A zero time means that there is no such time, so sooner returns
+// true.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.

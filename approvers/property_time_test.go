@@ -39,7 +39,8 @@ func (w *propertyFixture) roles(names []string) (out []approvers.Role) {
 	return out
 }
 
-// atWork reports whether a role works at a time. The function relies on hours that begin and end on the full hour.
+// atWork reports whether a role works at the given time. The function relies on hours that begin and end on the full
+// hour.
 func atWork(h *approvers.Hours, at time.Time) bool {
 	if h == nil {
 		return true
@@ -148,8 +149,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire handles a deadline. If the policy escalates on expiry, the stage goes to the next lead with its full time,
-// until there are no more leads.
+// expire handles a deadline. If the policy escalates on expiry, the next lead gets the stage's full time, until there
+// are no more leads.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)

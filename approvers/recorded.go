@@ -12,8 +12,8 @@ const (
 	FactValidApprovals = "standing" // whose approvals count, in order
 )
 
-// FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, its
-// value is empty. If the tool has no rules, a record does not have the fact.
+// FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, the
+// value of the fact is empty. If the tool has no rules, a record does not have the fact.
 const FactRules = "rules"
 
 // NoteRules adds FactRules to the facts of a record about a new plan.
@@ -41,7 +41,7 @@ func (r Request) ValidApprovalFacts() string {
 	return strings.Join(ids, ",")
 }
 
-// Passed reports whether a stage has its quorum. A stage that asks for fewer than one person is never passed.
+// Passed reports whether a stage has its quorum. A stage with a quorum below one is never passed.
 func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RemarkKind is the kind of a remark. A remark is a text about a request. It does not decide the request.
+// RemarkKind is the kind of a remark. A remark is a text about a request. A remark does not decide the request.
 type RemarkKind string
 
 // The kinds of remark.

@@ -195,8 +195,8 @@ func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 // Bundled reports whether the request shares a card with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns all requesters of the request and all people who took part in it, without repetition. These people see
-// the request in their history.
+// People returns all requesters of the request and all people who acted on the request. No person occurs twice. These
+// people see the request in their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -276,7 +276,7 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	return Role{}, denied
 }
 
-// title returns the current stage's name for people.
+// title returns a readable name of the current stage.
 func (r Request) title(p *Policy) string {
 	if r.Stage < 0 || r.Stage >= len(r.Plan.Stages) {
 		return ""
@@ -289,7 +289,7 @@ func (r Request) counted(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
 
-// Over returns the denial for an action after the request was resolved.
+// Over returns the denial for an action on a request that has ended.
 func (r Request) Over() *Denied {
 	if r.Damaged {
 		return &Denied{Code: DeniedDamaged, At: r.ClosedAt}
@@ -309,9 +309,9 @@ func (r Request) end(s State, who PersonID, name, role, reason string, now time.
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }
 
-// MessageEdit records that a message was edited or deleted after it had been read. The message led to a call, or
-// answered a question about a request. The model's input, the call and the answer stay unchanged. The people who decide
-// see the edit.
+// MessageEdit records that a message was edited or deleted after the bot had read the message. The message led to a
+// call, or answered a question about a request. The model's input, the call and the answer stay unchanged. The people
+// who decide see the edit.
 type MessageEdit struct {
 	At      time.Time `json:"at"`
 	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; the latest edit counts
@@ -319,8 +319,8 @@ type MessageEdit struct {
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }
 
-// After reports whether the edit w replaces the recorded edit, which is the argument was. If no edit is recorded, was
-// is nil. Slack may report edits out of order, and a deletion is final.
+// After reports whether the edit w replaces the edit that is already recorded. The parameter was is the recorded
+// edit, or nil. Slack may report edits out of order, and a deletion is final.
 func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }

@@ -29,8 +29,8 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 	return r, events, denied
 }
 
-// Lose ends a grant after a restore, because nobody knows its uses after the backup. If the grant is only an offer,
-// Lose declines it.
+// Lose ends a grant after a restore, because nobody knows the uses of the grant after the backup. If the grant is
+// only an offer, Lose declines the offer.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

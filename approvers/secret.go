@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
-// card, or of each element if card is a list. All values below a secret path are secret too. "*" means all arguments.
+// Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the member
+// "number" of the object "card", or of each element if "card" is a list. All values below a secret path are secret
+// too. "*" means all arguments.
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly":
 // true, or "format": "password". The schema comes from the tool's source. So the schema may refer to itself, and may
@@ -33,8 +34,8 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin calls is for a schema and for the schemas inside it. anyWithin returns true if one of these calls returns
-// true.
+// anyWithin applies the function is to a schema and to the schemas inside it. anyWithin returns true if the function
+// returns true for one of these schemas.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -74,7 +75,7 @@ const (
 	maxSchemaDepth = 100
 )
 
-// step examines the next schema, and appends the schemas that are nested in it.
+// step examines the next schema, and appends the schemas that are nested in this schema.
 func (w *schemaWalk) step() {
 	at := w.steps[w.taken]
 	w.taken++

@@ -102,8 +102,8 @@ func unionStages(a, b []Stage) []Stage {
 	return out
 }
 
-// sooner returns the shorter of two durations. A zero duration counts as not set, so sooner then returns the other
-// duration.
+// sooner returns the shorter of two durations. A zero duration means that no duration is set. If one duration is
+// zero, sooner returns the other duration.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -126,7 +126,7 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns user ids of members of the roles who are not barred. The parameter most limits the number of ids.
+// people returns the user ids of the roles' members who are not barred. The parameter most limits the number of ids.
 // open is true if one of the roles has members by user group or e-mail address. Only Slack can tell who such members
 // are, so people assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {

@@ -80,8 +80,8 @@ type PreviewAnswer struct {
 	Fault string // why the tool gave no preview
 }
 
-// RecordToolPreview records a tool preview, or why there is none. RecordToolPreview changes nothing if the preview is
-// for other arguments, or if the request is decided.
+// RecordToolPreview records a tool preview, or the reason why there is no tool preview. RecordToolPreview changes
+// nothing if the preview is for other arguments, or if the request is decided.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -119,8 +119,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would fail, refusalIn returns the reason. If the preview does not say so, refusalIn
-// returns "". refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would fail, refusalIn returns the reason. In all other cases, refusalIn returns "".
+// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {

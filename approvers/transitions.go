@@ -14,7 +14,7 @@ type DecisionContext struct {
 }
 
 // After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan.
-// Refresh voids the request if nobody can approve it under the new plan.
+// Refresh voids the request if nobody can approve the request under the new plan.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -43,7 +43,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 	}
 	r.Plan = plan
 	// Escalation may have added roles that are not leads of the stage's roles under the new policy. keepLeads removes
-	// these roles, because they can't decide.
+	// these roles, because their people can't decide as leads.
 	r = r.keepLeads(in.Policy)
 	if len(r.Joined) != len(was.Joined) {
 		events = append(events, LeadsLeft{})
@@ -52,7 +52,8 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 }
 
 // outgrownBy reports whether a new plan invalidates the stages that were passed so far. The result is true if the
-// risk differs, if a stage up to the current one differs, or if an approval is not valid under the new plan.
+// risk differs, or if a stage up to the current one differs. The result is also true if an approval is not valid
+// under the new plan.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
@@ -241,7 +242,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Each person who may decide the request can request this.
+// Unbundle gives a request of a bundle its own card. Each person who may decide the request can do this.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()
@@ -271,10 +272,10 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals no longer count, and the call gets a new plan. The editor must have
-// seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
-// stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and the tool
-// preview must not be pending.
+// Modify replaces the arguments. Earlier approvals then don't count, and the call gets a new plan. The editor must
+// have seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's
+// first stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and
+// the tool preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -322,8 +323,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request because a person takes it back. The person is a requester, or a person whose message waits
-// for the end of the request.
+// Withdraw ends a request because a person takes the request back. The person is a requester, or a person whose
+// message waits for the end of the request.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()

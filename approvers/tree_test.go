@@ -23,7 +23,7 @@ func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, ro
 	return sums, leaves, roots
 }
 
-// merkle is the function MTH of RFC 6962, section 2.1.
+// merkle computes the function MTH of RFC 6962, section 2.1.
 func merkle(leaves []tlog.Hash) tlog.Hash {
 	switch len(leaves) {
 	case 0:
