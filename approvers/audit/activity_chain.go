@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// activityReader computes the figures of chains. Its memory use depends on the number of roles, people, tools and
+// activityReader computes the figures of chains. The memory use depends on the number of roles, people, tools and
 // rules, and not on the number of records.
 type activityReader struct {
 	since, until time.Time

@@ -95,7 +95,7 @@ func someActivity() [][]approvers.AuditRecord {
 	}
 }
 
-// activityOf returns the figures of chains between two times. Times are in minutes after activityDay.
+// activityOf returns the figures of chains for the period between two times. Times are in minutes after activityDay.
 func activityOf(chains [][]approvers.AuditRecord, from, to float64) *Activity {
 	minutes := func(n float64) time.Time { return activityDay.Add(time.Duration(n * float64(time.Minute))) }
 	f := newActivityReader(minutes(from), minutes(to))
@@ -186,7 +186,7 @@ func TestActivityInATime(t *testing.T) {
 	}
 }
 
-// A request that lacks a record is not reported as open, because the lost record may have ended it.
+// A request that lacks a record is not reported as open, because the lost record may have ended the request.
 func TestActivityOfADamagedChain(t *testing.T) {
 	chain := someActivity()[1]
 	for name, tt := range map[string]struct {
@@ -199,7 +199,7 @@ func TestActivityOfADamagedChain(t *testing.T) {
 	}
 }
 
-// The memory use does not grow with the history: the numbers of listed rejections and names are limited, and
+// The memory use does not grow with the history. The numbers of listed rejections and names are limited, and
 // durations are stored as counts.
 func TestActivityIsBounded(t *testing.T) {
 	f := newActivityReader(activityDay, activityDay.Add(1000*time.Hour))

@@ -90,7 +90,7 @@ func (d *Durations) Within(percent int) (time.Duration, bool) {
 // DecisionReport summarizes the decisions in a history, by role and by person.
 type DecisionReport struct{ Roles, People map[string]*DecisionStats }
 
-// ReadDecisions summarizes all decisions since a time.
+// ReadDecisions summarizes all decisions since the given time.
 func ReadDecisions(ctx context.Context, s store.Store, from time.Time) (DecisionReport, error) {
 	all := DecisionReport{Roles: map[string]*DecisionStats{}, People: map[string]*DecisionStats{}}
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {

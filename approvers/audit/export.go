@@ -100,7 +100,7 @@ func (e jsonExport) write(x exported) error { return e.Encode(x) }
 
 func (e jsonExport) end() error { return nil }
 
-// csvExport writes RFC 4180, with a header line.
+// csvExport writes CSV according to RFC 4180, with a header line.
 type csvExport struct {
 	w      *csv.Writer
 	headed bool

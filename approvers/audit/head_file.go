@@ -38,7 +38,7 @@ func (e *aheadError) Unwrap() error { return errAhead }
 // tail is how many bytes are read from the end of the file. A head is smaller than 1 KiB.
 const tail = 16 << 10
 
-// fileHead is a head at the end of the file. If only the head's beginning was written, only the number is set.
+// fileHead is a head at the end of the file. If the file has only the head's beginning, only the number is set.
 type fileHead struct {
 	approvers.KeptHead
 	number uint64

@@ -131,8 +131,8 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 	return keys, nil
 }
 
-// RenewedKeyFile creates a new key. It returns the content of the key file with the new key in the first line. The
-// caller writes the file.
+// RenewedKeyFile creates a new key. RenewedKeyFile returns the content of the key file with the new key in the first
+// line. The caller writes the file.
 func RenewedKeyFile(path string) (string, error) {
 	keys, err := ReadKeyFile(path)
 	if err != nil {

@@ -18,7 +18,7 @@ type Observed struct {
 	Last                time.Time
 }
 
-// ReadObserved counts the calls that were made in observe mode since a time. The largest count comes first.
+// ReadObserved counts the calls that were made in observe mode since the given time. The largest count comes first.
 func ReadObserved(ctx context.Context, s store.Store, from time.Time) ([]Observed, error) {
 	var all []Observed
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {

@@ -55,7 +55,7 @@ func (s *sealedStore) open(path string) {
 	s.workflow = workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }, Log: s.log})
 }
 
-// head records something and seals it, n times.
+// head records an event and seals the history, n times.
 func (s *sealedStore) head(n int) {
 	s.Helper()
 	for range n {
@@ -169,7 +169,7 @@ func TestHeadFile(t *testing.T) {
 }
 
 // The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
-// follows. It is also detected if the file has only the beginning of the missing head.
+// follows. The missing head is also detected if the file has only the beginning of this head.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")

@@ -54,7 +54,7 @@ func (u *Unread) Error() string {
 // Unwrap makes errors.Is match store.ErrDamaged.
 func (u *Unread) Unwrap() error { return store.ErrDamaged }
 
-// seqs returns the numbers of the records of a chain that were left out.
+// seqs returns the sequence numbers of the records that were left out.
 func (u Unread) seqs() (seqs []uint64) {
 	for _, x := range u.Rows {
 		if x.Bucket == "audit" {

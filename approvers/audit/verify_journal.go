@@ -177,7 +177,8 @@ func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	return nth < len(j.prunings[e.Chain]) && e.Seq == seen+1
 }
 
-// prunedEntry handles an entry whose record is missing. It compares the entry with the record of the chain's pruning.
+// prunedEntry handles an entry whose record is missing. prunedEntry compares the entry with the record of the chain's
+// pruning.
 func (j *journalCheck) prunedEntry(e approvers.JournalEntry) {
 	c := j.pruned[e.Chain]
 	if c == nil {
