@@ -37,7 +37,7 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// If a check depends on unreadable records, unlessDamaged marks its outcome as open.
+// If a check depends on unreadable records, unlessDamaged marks the outcome of the check as open.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c

@@ -122,7 +122,7 @@ func (s Story) tell() (story, error) {
 	return out, nil
 }
 
-// outcome returns how the request ended, as a sentence, and when.
+// outcome returns a sentence about how the request ended, and the time of the end.
 func (s Story) outcome() (words, at string) {
 	words = "It has not ended yet."
 	for _, e := range s.Entries {
@@ -134,7 +134,7 @@ func (s Story) outcome() (words, at string) {
 	return visible.Text(words), at
 }
 
-// summary returns the request, who asked, who approved it, and when.
+// summary returns rows about the request, the requester, the approvers, and the times.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
 	var allowed, fallen, refused []string
 	for _, e := range s.Entries {

@@ -127,7 +127,8 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// If a check can't be made, the page shows it as open. Such a check does not count as a fault, and is not left out.
+// If a check can't be made, the page shows the check as open. Such a check does not count as a fault, and is not left
+// out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
@@ -143,7 +144,8 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 }
 
-// If a version looks like an earlier version, the page shows it in full only if somebody decided on it.
+// If a version looks like an earlier version, the page shows the later version in full only if somebody decided on
+// this version.
 func TestVersionsThatLookAlike(t *testing.T) {
 	s := Story{Chain: "req_1"}
 	body := func(n int) string {

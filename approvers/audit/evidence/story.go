@@ -56,7 +56,7 @@ type Page struct {
 	MadeBy  string // login of the person who made the page
 }
 
-// who returns a person's name with their Slack id.
+// who returns a person's name and Slack id.
 func (s Story) who(id approvers.PersonID) string {
 	switch {
 	case id == "":
