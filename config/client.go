@@ -22,8 +22,8 @@ const (
 // tokenHash matches the hash of a client's token, as it is written in the policy file.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens has the names of the clients that were read before. The keys of tokens are the
-// hash of a client's token, or the issuer and the subject.
+// readClient reads one client. tokens has the names of the clients that were read before. The key is the hash of a
+// client's token, or the issuer with the subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,

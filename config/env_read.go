@@ -206,7 +206,8 @@ func (r *envReader) database(name, text string) Store {
 	return s
 }
 
-// maxSocketPath is the maximum length in bytes of a Unix socket's path on Linux: 108 bytes, including the final zero.
+// maxSocketPath is the maximum length of a Unix socket's path on Linux, in bytes. Linux allows 108 bytes, including
+// the final zero.
 const maxSocketPath = 107
 
 // ControlBeside returns the default control socket for a store.
@@ -257,7 +258,7 @@ func (r *envReader) stopWait(text string) time.Duration {
 	return d
 }
 
-// Limits of the token budget. The lower limit leaves room for the model's instructions and tools. The upper limit is
+// Limits of the token budget. The lower limit leaves space for the model's instructions and tools. The upper limit is
 // above the context size of today's models.
 const (
 	minHistoryTokens = 1_000

@@ -60,8 +60,8 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// The files with the audit's key and heads are beside the store, unless variables name other paths. Syslog can be
-// reached in four ways.
+// By default, the files with the audit's key and heads are beside the store. Variables can name other paths. Syslog
+// can be reached in four ways.
 func TestEnvAudit(t *testing.T) {
 	for _, c := range []struct{ key, heads, syslog, want string }{
 		{"", "", "", "state.db.audit-key state.db.heads "},

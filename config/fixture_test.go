@@ -114,7 +114,7 @@ func TestFixtureBomb(t *testing.T) {
 	}
 }
 
-// Arguments can be written as JSON, because JSON is also YAML. The arguments stay the same JSON.
+// Arguments can be written as JSON, because JSON is also YAML. Reading does not change the arguments.
 func TestFixtureArgumentsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := map[string]any{"args": jsonValue(t, 3)}

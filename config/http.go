@@ -38,8 +38,8 @@ type Header struct {
 	Value Template
 }
 
-// BodyKind is the format of a request's body. The body contains the arguments that are not in the address and not in a
-// header.
+// BodyKind is the format of a request's body. The body contains the arguments that are neither in the address nor in
+// a header.
 type BodyKind string
 
 // The body formats.
@@ -348,7 +348,7 @@ func readResult(v yamldoc.Value, method string) Result {
 	return out
 }
 
-// badEscape is an invalid ~ escape in a JSON Pointer.
+// badEscape matches an invalid ~ escape in a JSON Pointer.
 var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 var statusClass = regexp.MustCompile(`^[2-5]xx$`)

@@ -12,7 +12,7 @@ import (
 var (
 	roleName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{2,}$`)
-	// channelName is Slack's syntax of channel names: up to 80 lower-case letters of any script, digits, hyphens and
+	// channelName matches Slack's channel names: up to 80 lower-case letters of any script, digits, hyphens and
 	// underscores.
 	channelName = regexp.MustCompile(`^#[^\s#@,.:;!?'"A-Z]{1,80}$`)
 )

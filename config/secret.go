@@ -4,7 +4,7 @@ import (
 	"log/slog"
 )
 
-// Secret is a token or key. fmt, slog and encoding/json print it as "(set)".
+// Secret is a token or key. fmt, slog and encoding/json print a Secret as "(set)".
 type Secret string
 
 const redacted = "(set)"

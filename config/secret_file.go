@@ -55,7 +55,7 @@ func (f *secretFiles) say(s yamldoc.Severity, variable, message, hint string) {
 	f.problems = append(f.problems, yamldoc.Problem{Variable: variable, Message: message, Hint: hint, Severity: s})
 }
 
-// ReadSecretFile reads a file that contains one secret. ReadSecretFile removes one line end from the end of the
+// ReadSecretFile reads a file that contains one secret. ReadSecretFile removes one line break from the end of the
 // content. The error never contains the content.
 func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)

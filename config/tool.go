@@ -93,7 +93,7 @@ const (
 
 const enforce = "enforce"
 
-// readMode reads the mode, which says whether calls with effects run at all.
+// readMode reads the mode. The mode says whether calls with effects run.
 func readMode(f yamldoc.Fields, to *approvers.Mode) bool {
 	text, ok := f.Choice("mode", []string{string(approvers.Observe), enforce})
 	switch {

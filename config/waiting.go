@@ -15,7 +15,7 @@ const (
 	mostRepeats   = 20
 )
 
-// clockKeys are the keys that say how long a call waits and who is notified while it waits. Both the defaults and each
+// clockKeys are the keys that say how long a call waits, and who is notified in this time. Both the defaults and each
 // tool can have these keys.
 var clockKeys = []string{"expires_after", "escalate_after", "run_within", "remind_after", "reminders", "repeat", "on_expiry"}
 

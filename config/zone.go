@@ -30,7 +30,8 @@ func readZone(v yamldoc.Value) *time.Location {
 	return zone
 }
 
-// nearestZone suggests a zone by the place in its name or, if that fails, by its whole name.
+// nearestZone suggests a zone with a similar place in its name. If there is no such zone, nearestZone suggests a zone
+// with a similar name.
 func nearestZone(written string) string {
 	names := strings.Fields(zoneNames)
 	place := strings.ReplaceAll(yamldoc.FoldName(written), " ", "_")
