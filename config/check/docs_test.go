@@ -61,7 +61,7 @@ func TestTheExample(t *testing.T) {
 	golden(t, "testdata/example.yaml", reported(check.NewReport(f, shopTools)))
 }
 
-// TestTheLargeExample checks that the large example also has no findings.
+// TestTheLargeExample checks that the large example has no findings.
 func TestTheLargeExample(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "../../docs/policy.md"), "## A large example")
 	if !ok {

@@ -53,7 +53,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestFindings checks and reports each file in testdata/findings.
+// TestFindings compares the findings and the report about each file in testdata/findings with a golden file.
 func TestFindings(t *testing.T) {
 	for _, path := range files(t, "testdata/findings/*.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

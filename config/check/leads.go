@@ -60,7 +60,7 @@ func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	return out
 }
 
-// leadsOf returns a role's leads up to the top, except the leads that the stage itself names.
+// leadsOf returns a role's leads up to the top. The result leaves out the leads that the stage itself names.
 func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	seen := []string{role.Name}

@@ -101,7 +101,7 @@ func includes(larger, smaller []int) bool {
 	return true
 }
 
-// path returns the path of the value in the file that causes the outcome.
+// path returns the path of the value that causes the outcome.
 func (o outcome) path(f *config.File) string {
 	switch {
 	case o.agent != "":

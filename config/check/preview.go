@@ -129,7 +129,7 @@ func neededBy(schema json.RawMessage) []string {
 	return s.Required
 }
 
-// open reports whether a schema may accept arguments that it does not name.
+// open reports whether a schema may accept arguments that the schema does not name.
 func open(schema json.RawMessage) bool {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil {

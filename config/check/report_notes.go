@@ -40,7 +40,7 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usually describes the policy's default times. A tool's own settings may differ from them.
+// usually describes the policy's default times. A tool's own settings may differ from these times.
 func usually(d approvers.Defaults) string {
 	var said []string
 	for _, part := range waitingText(defaultTimes(d)) {

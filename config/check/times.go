@@ -54,8 +54,8 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 	return t
 }
 
-// timeAt returns the path in the file of a key for a stage of the outcome. The key can be at the stage, at the tool, or
-// in the defaults.
+// timeAt finds the key that sets a time for a stage of the outcome, and returns the key's path in the file. The key
+// can be at the stage, at the tool, or in the defaults.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {

@@ -31,7 +31,7 @@ func (c *checker) tools() {
 	}
 }
 
-// offered reports whether some agent's model is offered the tool.
+// offered reports whether some agent offers the tool to its model.
 func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
@@ -63,7 +63,8 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 	return reasons
 }
 
-// refused reports an outcome that is always refused, unless one of its stages was already reported.
+// refused reports an outcome that is always refused. If one of its stages was already reported, refused reports
+// nothing.
 func (c *checker) refused(o outcome, reason string) {
 	if slices.ContainsFunc(o.named(), func(s approvers.Stage) bool { return c.broken[o.tool+" "+config.StageName(s)] }) {
 		return
