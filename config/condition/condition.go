@@ -75,7 +75,8 @@ func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	return compile(v, strings.TrimSpace(text), conditions)
 }
 
-// ReadPreview reads and compiles a condition that can also read the content of a preview, as the variable preview.
+// ReadPreview reads and compiles a condition that can also read the variable preview. This variable has the content
+// of a preview.
 func ReadPreview(v yamldoc.Value) approvers.Condition {
 	text, ok := v.Text("a condition such as preview.refundable < args.amount")
 	if !ok {

@@ -75,8 +75,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionCost checks a condition that needs too much work. Its evaluation fails, so the condition counts as
-// matched. Such a condition must not block other work.
+// TestConditionCost checks a condition that needs too much work. The evaluation of this condition fails, so the
+// condition counts as matched. Such a condition must not block other work.
 func TestConditionCost(t *testing.T) {
 	many := make([]any, 2000)
 	for i := range many {

@@ -57,8 +57,8 @@ func (c *Compiled) Amplifies() bool {
 	return found
 }
 
-// shapeSizes derives limits for the sizes of the values that a condition reads. shapeSizes derives them from the tool's
-// schema.
+// shapeSizes derives limits for the sizes of the values that a condition reads. shapeSizes derives these limits from
+// the tool's schema.
 type shapeSizes struct{ arguments Shape }
 
 func (s shapeSizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {

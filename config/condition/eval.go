@@ -51,7 +51,7 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// facts resolves the names that a condition reads to the facts of a call.
+// facts maps the names in a condition to the facts of a call.
 type facts struct {
 	approvers.Facts
 	work budget

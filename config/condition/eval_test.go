@@ -13,7 +13,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// parsed returns a policy with one tool, which runs without approval unless a rule matches.
+// parsed returns a policy with one tool. The tool runs without approval if no rule matches.
 func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	t.Helper()
 	var b strings.Builder

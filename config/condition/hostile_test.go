@@ -29,7 +29,7 @@ func doubled(value, by string, n int) string {
 // counted. Nobody writes such a condition on purpose, but a hostile model can exploit a condition that was written
 // carelessly.
 var hostileRules = []string{
-	// CEL alone would count this work only after it is done.
+	// CEL alone would count this work only after the work is done.
 	`args.note.split("").join(args.note) != ""`,
 	`size(args.note.replace("a", args.note)) > 5`,
 	`size(args.note.replace("", args.note)) > 5`,
@@ -54,7 +54,7 @@ var hostileRules = []string{
 	`args.l.exists(x, args.note.matches("(a|b|c|d)*z"))`,
 	`args.l.exists(x, now.getHours(args.zone) > 30)`,
 	`args.words.exists(x, args.words.exists(y, args.words.exists(z, x + y + z == "q")))`,
-	// CEL alone would not count this work, because it has no estimate for the called function.
+	// CEL alone would not count this work, because CEL has no estimate for the called function.
 	doubled("args.note", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.l", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.note", "x.replace('a', x)", 5) + `.exists(x, size(x) > 5)`,
@@ -200,7 +200,7 @@ func TestHostileRulesChild(t *testing.T) {
 	fmt.Printf("%d rules, %d of them over a limit with some arguments; largest %.1f MiB, slowest %s\n", len(hostileRules), over, float64(largest)/(1<<20), slowest)
 }
 
-// everyFunction lists conditions that call each function, as a policy would. Some of them have errors.
+// everyFunction lists conditions that call each function, as a policy would. Some of these conditions have errors.
 var everyFunction = []string{
 	`args.n + 1.0 > 5.0`, `args.s + "b" == "ab"`, `args.l + [1.0] == [1.0, 2.0, 1.0]`, `args.n + args.n == 4.0`, `args.s + args.s == "aa"`, `args.s + args.n == "a"`,
 	`b"a" + bytes(args.s) == b"aa"`, `now + duration("1h") > now`, `args.n - 1.0 < args.n * 2.0`, `args.n / 2.0 >= 1.0 && args.n / 2.0 <= 1.0`, `-args.n < 0.0`, `size(args.l) % 2 == 0`,

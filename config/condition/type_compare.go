@@ -50,7 +50,7 @@ func (t *typing) limited(at ast.Expr, of, literal term) {
 	}
 }
 
-// in checks the operator in: a value in a list, or a name in an object.
+// in checks an expression with the operator in: a value in a list, or a name in an object.
 func (t *typing) in(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, in := t.visit(args[0], given), t.visit(args[1], given)

@@ -178,7 +178,7 @@ func FieldName(field string) string {
 	return yamldoc.Quote(field)
 }
 
-// ListNames lists names in a hint, at most maxNames of them.
+// ListNames lists at most maxNames names in a hint.
 func ListNames(names []string) string {
 	if len(names) > maxNames {
 		return strings.Join(names[:maxNames], ", ") + ", …"
@@ -186,7 +186,7 @@ func ListNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// If a value is not a list, "in" does not work. containsHint returns the hint with the right form.
+// The operator in works only for a list or an object. containsHint returns the hint with the right form.
 func containsHint(left, in term) string {
 	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
 		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))

@@ -78,7 +78,7 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// chain returns a path and its prefixes. For args.address.country these are args, args.address and
+// chain returns a path and its prefixes. For args.address.country, the result is args, args.address and
 // args.address.country. The function returns nil for an expression that is not a path.
 func chain(e ast.Expr) []string {
 	var of ast.Expr

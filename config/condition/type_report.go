@@ -19,8 +19,8 @@ func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) 
 	}
 }
 
-// offset returns the position of an expression in the condition's text. This is the position of the operator, the dot
-// or the bracket.
+// offset returns the position of an expression in the condition's text. The result is the position of the operator,
+// the dot or the bracket.
 func (t *typing) offset(e ast.Expr) int {
 	at, ok := t.checked.SourceInfo().GetOffsetRange(e.ID())
 	if !ok {

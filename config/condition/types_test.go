@@ -51,8 +51,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 		if p.Hint == "" {
 			t.Errorf("%s: it does not say what to write: %v", condition, p)
 		}
-		// Here, a quotation mark in the condition is written as two characters. Therefore the position is found by
-		// counting the written characters before it.
+		// Here, a quotation mark in the condition is written as two characters. Therefore the loop counts the written
+		// characters before the position.
 		at, escaped := 0, strconv.Quote(condition)[1:]
 		for written := start + 1; written < p.Column; written++ {
 			if escaped[written-start-1] == '\\' {
@@ -69,8 +69,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 	return out
 }
 
-// TestTypedConditions checks each condition of testdata/typed/conditions.txt against the rich schema and compares the
-// findings.
+// TestTypedConditions checks each condition of testdata/typed/conditions.txt against richSchema. The findings must be
+// those that the file lists.
 func TestTypedConditions(t *testing.T) {
 	const path = "testdata/typed/conditions.txt"
 	text := read(t, path)
