@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on the text that describes a difference. The card shows the exact arguments below the preview.
+// Limits on the text that describes a difference. Approvers can read the whole change, because the card shows the
+// exact arguments below the preview.
 const (
 	maxDiff     = 300
 	maxDiffWord = 60 // one changed piece
@@ -67,7 +68,7 @@ func blank(v any) bool {
 // piece writes one value for a sentence: on one line, and shortened if the value is long.
 func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
 
-// cut writes a text on one line, limited to the given number of characters.
+// cut writes a text on one line, with at most the given number of characters.
 func cut(text string, most int) string {
 	if len(text) > most*utf8.UTFMax*4 { // the rest is cut off anyway
 		text = text[:most*utf8.UTFMax*4]
@@ -97,7 +98,7 @@ func numbers(was, is decimal) string {
 	return fmt.Sprintf("%s (%s%s)", arrow(was, is), sign, exactly(by))
 }
 
-// exactly writes a sum or a difference of decimals, which always has a finite number of digits.
+// exactly writes a sum or a difference of decimals. Such a number always has a finite number of digits.
 func exactly(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)

@@ -99,8 +99,8 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. The function accepts a date only if it begins with the year, because
-// 3/4/2026 is ambiguous.
+// date writes a date the way people write it. The function accepts a date only if the date begins with the year,
+// because 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {
@@ -196,8 +196,8 @@ func get(args object, name string, otherwise any) (any, error) {
 	return otherwise, nil
 }
 
-// short cuts a text after n characters. The result says how many characters were cut, because a silent cut would hide a
-// part of the text.
+// short shortens a text to n characters. The result says how many characters were cut, because a silent cut would
+// hide a part of the text.
 func short(v any, n int) (string, error) {
 	if n < 1 {
 		return "", errors.New("the length must be 1 or more")

@@ -30,8 +30,8 @@ const (
 // is larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// The result of some functions can be much larger than the arguments. makes maps such a function to the maximum size of
-// its result, in bytes. size is the size of the arguments.
+// The result of some functions can be much larger than the arguments. makes maps the name of such a function to the
+// maximum size of the result, in bytes. The parameter size is the size of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {
@@ -42,7 +42,7 @@ var makes = map[string]func(args []reflect.Value, size int) int{
 	"urlquery": func(_ []reflect.Value, size int) int { return size * maxEscape },
 }
 
-// maxEscape is the maximum number of bytes that escaping makes of one byte, as in \u003c.
+// maxEscape is the maximum number of bytes into which one byte is escaped, as in \u003c.
 const maxEscape = 6
 
 // itemCount returns the number of items in a list.
@@ -166,8 +166,8 @@ func printf(format string, v ...any) (string, error) {
 	return fmt.Sprintf(format, v...), nil
 }
 
-// countLoops makes the template and each loop in it spend work. countLoops returns an error for constructs that a
-// preview may not use.
+// countLoops adds calls that spend work to the template and to each loop. countLoops returns an error for constructs
+// that a preview may not use.
 func countLoops(t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return errOneTemplate
@@ -193,7 +193,7 @@ func (l *loops) begin(list *parse.ListNode) {
 	list.Nodes = append([]parse.Node{spend.Root.Nodes[0]}, list.Nodes...)
 }
 
-// weigh counts the parts that run once each time a node runs. An inner loop counts its own parts.
+// weigh counts the parts that run exactly once when a node runs. An inner loop counts its own parts.
 func (l *loops) weigh(n parse.Node) int {
 	switch n := n.(type) {
 	case nil:

@@ -15,7 +15,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs returns arguments of the maximum size, of the kinds that take templates longest.
+// largestArgs returns arguments of the maximum size. Templates need the longest time for arguments of these kinds.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {
@@ -118,8 +118,8 @@ func TestPreviewEnds(t *testing.T) {
 	}
 }
 
-// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit, even if they read every item of a
-// long list or compare a long text.
+// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit. Some of these templates read every
+// item of a long list, or compare a long text.
 func TestPreviewWorkIsEnough(t *testing.T) {
 	args := map[string]any{"text": strings.Repeat("word ", 4000) + "a", "other": strings.Repeat("word ", 4000) + "b"}
 	var items []any
@@ -163,7 +163,8 @@ func TestPreviewIsOneTemplate(t *testing.T) {
 	}
 }
 
-// TestPreviewRefusesMethods checks that templates can't call methods of values, whose work would not be counted.
+// TestPreviewRefusesMethods checks that templates can't call methods of values, because the work of methods is not
+// counted.
 func TestPreviewRefusesMethods(t *testing.T) {
 	for _, text := range []string{"{{.items.String}}", "{{.String}}", "{{$x := .items}}{{$x.MarshalJSON}}", "{{(index .items 0).String}}", "{{spend_work 1}}", "{{range .items}}{{with .a}}{{.String}}{{end}}{{end}}"} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "can't be used in a preview") {
