@@ -44,7 +44,8 @@ func (d *Document) read(data []byte) (Value, bool) {
 	return d.root(tree)
 }
 
-// parseTokens runs the parser. The parser panics on some malformed files; such a panic becomes an error.
+// parseTokens runs the parser. The parser panics on some malformed files. parseTokens converts such a panic to an
+// error.
 func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 	defer func() {
 		if recover() != nil {

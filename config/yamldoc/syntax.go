@@ -80,7 +80,7 @@ func (d *Document) begin(m Mark) Mark {
 	return m
 }
 
-// rest returns the line from a position on.
+// rest returns the part of the line that begins at a position.
 func (d *Document) rest(m Mark) string {
 	if m.line > len(d.lines) {
 		return ""

@@ -29,7 +29,7 @@ func (v Value) Wrong(message, hint string) {
 	v.doc.problems = append(v.doc.problems, v.doc.Problem(Error, v.Path, message, hint))
 }
 
-// Wrongf is like Wrong, with a formatted message.
+// Wrongf is like Wrong, but formats the message.
 func (v Value) Wrongf(hint, format string, args ...any) { v.Wrong(fmt.Sprintf(format, args...), hint) }
 
 // WrongAt adds an error about a part of the value to the document.
@@ -82,7 +82,7 @@ func (v Value) filled(text, hint string) (string, bool) {
 	return text, text != ""
 }
 
-// Free reads any text. If the value is a number, the hint is to put it in quotes.
+// Free reads any text. If the value is a number, the hint is to put the number in quotes.
 func (v Value) Free(like string) (string, bool) {
 	switch n := v.node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
