@@ -6,7 +6,7 @@ import (
 )
 
 // Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
-// reminders, but not the person's authority. The stand-in decides in their own name, under one of their own roles.
+// reminders, but not the person's authority. The stand-in decides in the stand-in's own name and role.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -18,7 +18,7 @@ type Absence struct {
 	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: what the stand-in could decide when the absence was set
 }
 
-// Cover describes which calls of an absent person's role the stand-in can decide under their own role.
+// Cover describes which calls of an absent person's role the stand-in can decide under the stand-in's own role.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools

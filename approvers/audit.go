@@ -279,7 +279,7 @@ func bigEndian(s string) (n uint64) {
 }
 
 // appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because the hashes of
-// existing records depend on it.
+// existing records depend on the format.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -313,7 +313,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Only few texts of facts have JSON escapes. parseFacts splits all other texts at their
+// parseFacts parses facts. Only few texts of facts have JSON escapes. parseFacts splits all other texts at the
 // quotation marks, without the JSON decoder.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
@@ -402,7 +402,7 @@ func ranges(of []uint64) string {
 	return b.String()
 }
 
-// readRanges reads the text that ranges wrote. Every number must be below limit.
+// readRanges reads the text that ranges wrote. Every number must be lower than the parameter limit.
 func readRanges(text string, limit uint64) (seqs []uint64, err error) {
 	if text == "" {
 		return nil, nil
@@ -440,7 +440,7 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 	return p, nil
 }
 
-// AuditRow is an audit record as a backend stores it.
+// AuditRow is an audit record in the form in which a backend stores it.
 type AuditRow struct {
 	Chain   string // the chain under which the row is stored; the record's bytes name the same chain, unless somebody moved the row
 	Seq     uint64

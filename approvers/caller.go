@@ -28,7 +28,7 @@ type Client struct {
 
 	// ActsFor is the Slack user whom the client represents. The token of the client's request proves that the client
 	// represents this user. If the client represents nobody, ActsFor is empty. Until is the time at which the token
-	// expires. If the token never expires, Until is zero. The policy does not set these two fields.
+	// expires. If the token never expires, Until is zero. ActsFor and Until do not come from the policy.
 	ActsFor string
 	Until   time.Time
 }
@@ -103,7 +103,7 @@ func (p *Policy) ClientOf(token string) (Client, bool) {
 }
 
 // MayUse reports whether the client may ask for calls of a tool. Built-in tools belong to a conversation in Slack, so
-// no client may ask for their calls.
+// no client may ask for calls of built-in tools.
 func (c Client) MayUse(p *Policy, tool string) bool {
 	a, ok := p.Agent(c.Agent)
 	_, builtIn := BuiltIn(tool)

@@ -20,7 +20,8 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 }
 
 // begin starts the clocks of the current stage. begin removes the leads and stand-ins of the previous stage. People
-// to whom a colleague handed on the current stage stay invited. was is the request before the transition.
+// to whom a colleague handed on the current stage stay invited. The parameter named was holds the request before the
+// transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -130,7 +131,7 @@ func (r Request) nextLead(p *Policy) (Role, bool) {
 	return Role{}, false
 }
 
-// above returns the leads of a role, nearest first.
+// The method returns the leads of a role, nearest first.
 func (p *Policy) above(name string) (leads []Role) {
 	role, ok := p.Role(name)
 	for ok && role.Lead != "" {

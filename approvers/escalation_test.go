@@ -40,7 +40,7 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 }
 
 // TestTheChainIsGoneThroughAgain checks that all people are notified once more when there are no more leads. The
-// policy says how often this happens.
+// policy says how often the notification is repeated.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -200,8 +200,8 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles checks a stage of several roles. The stage expires when its time has passed in the working
-// hours of one role.
+// TestAStageOfSeveralRoles checks a stage of several roles. The stage expires when the stage's time has passed in the
+// working hours of one role.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {

@@ -108,7 +108,7 @@ func deciding(p *approvers.Policy, at time.Time) approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: p, Now: at}
 }
 
-// open opens a request for a call under a policy.
+// The function opens a request for a call under a policy.
 func open(t testing.TB, p *approvers.Policy, tool, args string) approvers.Request {
 	t.Helper()
 	return openCall(p, callOf(tool, args), args)

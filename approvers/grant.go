@@ -67,8 +67,8 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at the given time. A grant is also not in force before the time at
-// which the grant was given. If the clock was set back, the argument now can be earlier than this time.
+// The method reports whether the grant is not in force at the given time. A grant is not in force before the time at
+// which the grant was given. If the clock was set back, the parameter named now can be earlier than this time.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -85,7 +85,7 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 }
 
 // Revoke ends a grant. The person who gave the grant can revoke it. The current members of the role that gave the
-// authority can also revoke it.
+// authority can also revoke the grant.
 func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
@@ -133,9 +133,9 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 }
 
 // Admits returns the reason why a call may not run under the grant. If the call may run, Admits returns "". Admits
-// applies the current policy. A grant replaces one person's approval of a call with a single stage. The grant covers
-// only calls that the role of the grant's author may approve. Admits does not check whether the author is a member of
-// this role at present. Backs makes this check, with the author's current data from Slack.
+// applies the current policy. If a call needs only one stage, a grant replaces one person's approval of this call.
+// The grant covers only calls that the role of the grant's author may approve. Admits does not check whether the
+// author is a member of this role at present. Backs makes this check, with the author's current data from Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -370,7 +370,7 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 	return values, json.Unmarshal(args, &values) == nil
 }
 
-// names returns the names of arguments, sorted.
+// The function returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
 // bounds derives the bounds for later calls from the values in this call, and from the policy's terms. Arguments in
@@ -394,8 +394,8 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 	return out, ""
 }
 
-// within returns why the arguments of a call are outside the grant, or "". The grant must have all bounds that the
-// policy requires now.
+// The method returns why the arguments of a call are outside the grant, or "". The grant must have all bounds
+// that the policy requires now.
 func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	values, ok := members(args)
 	if !ok {

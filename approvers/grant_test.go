@@ -52,7 +52,7 @@ func role(name string, change func(*approvers.Role)) func(*approvers.Policy) {
 
 const refund = `{"order_id":"ORD-1","amount":49.99,"currency":"USD"}`
 
-// asked opens a request in conversation conv_1.
+// The function opens a request in conversation conv_1.
 func asked(p *approvers.Policy, tool, args string) approvers.Request {
 	c := callIn("conv_1", tool, args)
 	r := openCall(p, c, args)

@@ -75,8 +75,8 @@ const (
 )
 
 // MadeHeadline makes the headline of a call. MadeHeadline uses the tool's title and the call's most important
-// arguments. If the tool has no title, MadeHeadline uses the words of the tool's name. order lists the arguments that
-// the tool requires. Secret values are left out.
+// arguments. If the tool has no title, MadeHeadline uses the words of the tool's name. The parameter named order
+// lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {
 	head := strings.TrimRight(strings.TrimSpace(title), ".:")
 	if head == "" || utf8.RuneCountInString(head) > maxMade/2 || strings.ContainsAny(head, "\n\r") {
@@ -150,8 +150,8 @@ func (m argument) words() string {
 	return words
 }
 
-// short returns a value that fits into a headline: a number, or a short text on one line. For any other value, short
-// returns "".
+// The method returns a value that fits into a headline: a number, or a short text on one line. For any other value,
+// the result is "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)
 	if len(raw) == 0 || utf8.RuneCount(raw) > maxMadeValue {

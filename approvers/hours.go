@@ -45,8 +45,8 @@ func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool)
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// at returns the moment at which a wall clock in h's zone shows the given time of day on the given date. If a clock
-// change skips this time of day, at returns the moment of the change.
+// The method returns the moment at which a wall clock in h's zone shows the given time of day on the given date. If a
+// clock change skips this time of day, the result is the moment of the change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
 	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)

@@ -69,8 +69,9 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether a person may be a member of the role, according to the policy alone. If the policy names
-// members of the role by user group or e-mail address, names returns true, because only Slack knows these people.
+// The method reports whether a person may be a member of the role, according to the policy alone. If the policy names
+// members of the role by user group or e-mail address, the result is true, because only Slack has the data about
+// these people.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

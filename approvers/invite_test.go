@@ -34,8 +34,8 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 	return out
 }
 
-// If a request is handed on to a person, this person decides in their own name and under their own role. The person
-// who handed the request on can still decide.
+// If a request is handed on to a person, this person decides in the person's own name and role. The person who handed
+// the request on can still decide.
 func TestHandOn(t *testing.T) {
 	p := peers()
 	r := open(t, p, "issue_refund", small)

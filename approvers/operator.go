@@ -10,8 +10,8 @@ import "slices"
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
 // BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow break
-// glass for the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is
-// shown to the people whose approval was skipped.
+// glass for the tool. The approval is bound to the arguments by the digest of the arguments. A reason is required.
+// The reason is shown to the people whose approval was skipped.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}
@@ -68,8 +68,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are notified when an operator approves in their place (break glass). These
-// are the roles of every stage, the leads added by escalation, and all leads above these roles.
+// Concerned returns the roles whose people are notified about break glass, because an operator approved in place of
+// these people. These are the roles of every stage, the leads added by escalation, and all leads above these roles.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

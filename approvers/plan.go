@@ -26,7 +26,7 @@ const (
 	Observed Verdict = "observed" // not run, because of observe mode; see Plan.Would
 )
 
-// Plan is the policy's result for one call: its verdict, the people who must allow it, and the reasons.
+// Plan is the policy's result for one call: the verdict, the people who must allow the call, and the reasons.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
 	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
@@ -148,8 +148,8 @@ func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages. The stages are those in the policy. If the policy names none, the only stage is the
-// first role in routing order that may approve the call.
+// route fills in the stages. If the policy names stages, route uses these stages. If the policy names no stages, the
+// only stage is for the first role in routing order that may approve the call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)

@@ -467,7 +467,7 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 	return ToolPolicy{}, false
 }
 
-// covering visits the roles that have the tool in their list and a sufficient ceiling. covering visits the roles in
+// covering visits the roles whose list has the tool and whose ceiling is sufficient. covering visits the roles in
 // routing order: by rising ceiling, then by file order. covering stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
@@ -562,7 +562,7 @@ func (l Limit) looser(o Limit) bool {
 }
 
 // If a person may not pause or resume everything under the current policy, MayPause returns the reason. If the person
-// may, MayPause returns nil. Only people in one of the PausedBy roles may pause and resume.
+// may do both, MayPause returns nil. Only people in one of the PausedBy roles may pause and resume.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

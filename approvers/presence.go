@@ -13,8 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the first person who is not away. here tries the person, then the person's stand-in, then the
-// stand-in's stand-in, and so on. here returns nil if all of them are away.
+// The method returns the first person who is not away. The method tries the person, then the person's stand-in,
+// then the stand-in's stand-in, and so on. If all of them are away, the result is nil.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// here lists people who can be reached.
+// The function lists people who can be reached.
 func here(people ...approvers.Identity) (out []approvers.Presence) {
 	for _, who := range people {
 		out = append(out, approvers.Presence{Who: who})

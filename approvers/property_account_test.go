@@ -66,7 +66,7 @@ func (a *decisionOracle) agreedBefore(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
 }
 
-// said lists the people who approved a stage, if yes is true, or the people who rejected the stage.
+// The method lists the people who approved a stage, if yes is true, or the people who rejected the stage.
 func (a *decisionOracle) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {
 		if w.stage == stage && w.yes == yes {
@@ -81,7 +81,7 @@ func (a *decisionOracle) rejected(who approvers.PersonID) bool {
 	return slices.Contains(a.said(a.stage, false), who)
 }
 
-// say records a person's decision about the current stage. A person's last decision counts.
+// The method records a person's decision about the current stage. A person's last decision counts.
 func (a *decisionOracle) say(said word) {
 	said.stage = a.stage
 	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
@@ -96,7 +96,7 @@ func (a *decisionOracle) say(said word) {
 	}
 }
 
-// full reports whether Slack knows a person as a full member of the workspace.
+// full reports whether a person is a full member of the workspace, according to Slack.
 func full(who approvers.Identity) bool {
 	return who.ID != "" && !who.Guest && !who.Bot && !who.Deleted && !who.Foreign
 }
@@ -109,8 +109,8 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 	})
 }
 
-// can lists the roles under which a person could decide the current stage, even if the stage does not name these
-// roles.
+// The method lists the roles under which a person could decide the current stage, even if the stage does not name
+// these roles.
 func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
@@ -123,9 +123,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may lists the roles under which a person may decide the current stage. The result contains the stage's own roles,
-// if the person is in the stage's user group. The result also contains the roles of the leads who were notified. For
-// invited people, the result also contains the roles of a peer.
+// The method lists the roles under which a person may decide the current stage. The result contains the stage's
+// own roles, if the person is in the stage's user group. The result also contains the roles of the leads who were
+// notified. For invited people, the result also contains the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -161,8 +161,8 @@ func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	return out
 }
 
-// above lists, for each role of a stage, all leads above the role, from the nearest up. An empty name marks the end of
-// each role's list.
+// The function lists, for each role of a stage, all leads above the role, from the nearest up. An empty name
+// marks the end of each role's list.
 func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })

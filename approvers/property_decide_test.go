@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. given also fails the test if none of the approver's roles has the authority for the
-// call.
+// The method records an approval. The method also fails the test if none of the approver's roles has the
+// authority for the call.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -177,7 +177,7 @@ func (w *propertyFixture) withdraw(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// open reports whether a run of the request's call is possible.
+// The method reports whether a run of the request's call is possible.
 func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }

@@ -21,7 +21,7 @@ var (
 	someTimes  = []time.Duration{5 * time.Minute, 20 * time.Minute, time.Hour, 5 * time.Hour}
 )
 
-// one draws one of the given values.
+// The function draws one of the given values.
 func one[V any](t *rapid.T, label string, of ...V) V { return rapid.SampledFrom(of).Draw(t, label) }
 
 // oneIn returns true in one of n cases, on average.

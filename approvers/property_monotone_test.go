@@ -51,7 +51,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	}
 }
 
-// trial is a call and the people who try to approve it.
+// trial is a call and the people who try to approve the call.
 type trial struct {
 	call   approvers.Call
 	args   string
@@ -74,7 +74,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates the request to all leads who can be notified. No time passes.
+// The method escalates the request to all leads who can be notified. No time passes.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -111,7 +111,7 @@ func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Reque
 	return r
 }
 
-// who lists the people whose approval counts.
+// The method lists the people whose approval counts.
 func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
 	for _, d := range r.ValidApprovals() {
 		i := slices.IndexFunc(c.people, func(who approvers.Identity) bool { return who.ID == d.By && full(who) })
@@ -171,9 +171,9 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// enough checks the people who approved a call. enough fails the test if these people are too few for a stage, or if
-// one of them is a requester. enough also fails the test if none of these people has the authority for the stage's
-// risk. enough uses only the model, and not the code under test.
+// The method checks the people who approved a call. The method fails the test if these people are too few for
+// a stage, or if one of them is a requester. The method also fails the test if none of these people has the authority
+// for the stage's risk. It uses only the model, and not the code under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -213,8 +213,8 @@ func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
 
-// asked lists the roles whose people may decide a stage other than the last one. Some of these people may decide the
-// stage only after an escalation.
+// The method lists the roles whose people may decide a stage other than the last one. Some of these people may
+// decide the stage only after an escalation.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
 	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
@@ -232,7 +232,8 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 	return out
 }
 
-// waiting lets a call wait under the policy p until the policy becomes q. The call must then pass both policies.
+// The method lets a call wait under the policy p until the policy becomes q. The call must then pass both
+// policies.
 func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return
@@ -258,8 +259,8 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	}
 }
 
-// against lets people approve and reject in the same order under both policies. The second policy needs fewer
-// rejections to end a request. The second policy must not allow more calls than the first policy.
+// The method lets people approve and reject in the same order under both policies. The second policy needs
+// fewer rejections to end a request. The second policy must not allow more calls than the first policy.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

@@ -45,7 +45,7 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// say lets an approver ask or comment. An approver is a person who may decide now, or who has approved a
+// The method lets an approver ask or comment. An approver is a person who may decide now, or who has approved a
 // stage.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
@@ -109,9 +109,9 @@ func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// resolveAvailability checks who can be reached. A stand-in joins the stage under one of their own roles. If nobody
-// can be reached, the lead is notified immediately. Outside of working hours, availability is checked once more when
-// somebody starts work.
+// resolveAvailability checks who can be reached. A stand-in joins the stage under one of the stand-in's own roles. If
+// nobody can be reached, the lead is notified immediately. Outside of working hours, availability is checked once
+// more when somebody starts work.
 func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

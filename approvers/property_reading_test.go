@@ -192,9 +192,9 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether all stages could be passed if each person counts once. If a member is a user group or an
-// e-mail address, only Slack knows the people. So a role with such a member counts as a role that could contain
-// anybody.
+// The method reports whether all stages could be passed if each person counts once. If a member is a user group or an
+// e-mail address, only Slack can tell which people are meant. So a role with such a member counts as a role that
+// could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {
@@ -243,7 +243,8 @@ func seated(places [][]string, taken map[string]bool) bool {
 	return false
 }
 
-// and combines two readings. The result has the requirements of a call whose policy changed while the call waited.
+// The method combines two readings. The result has the requirements of a call whose policy changed while the call
+// waited.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
 		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,

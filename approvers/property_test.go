@@ -63,7 +63,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-// often checks a property in twenty times as many cases as rapid, on all processors.
+// The function checks a property in twenty times as many cases as rapid, on all processors.
 func often(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	t.Run("all", func(t *testing.T) {
@@ -150,7 +150,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	return w
 }
 
-// over reports whether the request is not pending.
+// The method reports whether the request is not pending.
 func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. A zero time means that there is no such time, so sooner returns
-// true.
+// sooner reports whether the first time is not later than the second time. A zero time means that the time is not
+// set. If one of the times is not set, sooner returns true.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.

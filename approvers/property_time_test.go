@@ -26,7 +26,7 @@ func (w *propertyFixture) times() approvers.ToolPolicy {
 	return t
 }
 
-// asked lists the stage's own roles, and the leads who were notified.
+// The method lists the stage's own roles, and the leads who were notified.
 func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
 // roles returns the existing roles with these names.
@@ -71,8 +71,8 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether at is the first time at which one of the roles has worked for the duration d, counted from
-// now.
+// The method reports whether the given time is the first time at which one of the roles has worked for the duration
+// d, counted from now.
 func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {

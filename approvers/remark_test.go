@@ -100,7 +100,7 @@ func reply(p *approvers.Policy, r approvers.Request, m approvers.Action, questio
 	return func() *approvers.Denied { _, _, d := r.Reply(deciding(p, start), m, question); return d }
 }
 
-// A card holds a limited number of remarks, but every question on it can be answered.
+// A card holds a limited number of remarks, but every question on the card can be answered.
 func TestTheLastPlacesAreKeptForAnswers(t *testing.T) {
 	p := example()
 	for comments := range approvers.MaxRemarks + 1 {

@@ -40,7 +40,7 @@ func (r Request) RemindNext() time.Time {
 	return next
 }
 
-// earlier returns the earlier of two times. A zero time means that there is no time.
+// earlier returns the earlier of two times. A zero time counts as not set.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -189,7 +189,7 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
+// The method reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request shares a card with other requests of its step.
@@ -319,8 +319,8 @@ type MessageEdit struct {
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }
 
-// After reports whether the edit w replaces the edit that is already recorded. The parameter was is the recorded
-// edit, or nil. Slack may report edits out of order, and a deletion is final.
+// After reports whether the edit w replaces the edit that is already recorded. The parameter named was is the
+// recorded edit, or nil. Slack may report edits out of order, and a deletion is final.
 func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }

@@ -25,8 +25,8 @@ const (
 	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
-// Result is the structured tool result of a call. Every call gets a Result, except a call that succeeded and has
-// nothing to explain. The result tells the model the outcome, the deciding role, and the possible next steps.
+// Result is the structured tool result of a call. Every call gets a Result, except a call that succeeded exactly as
+// it was proposed. The result tells the model the outcome, the deciding role, and the possible next steps.
 type Result struct {
 	Status    Outcome         `json:"status"`
 	Tool      string          `json:"tool"`

@@ -34,8 +34,8 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin applies the function is to a schema and to the schemas inside it. anyWithin returns true if the function
-// returns true for one of these schemas.
+// anyWithin applies a function to a schema and to the schemas inside this schema. anyWithin returns true if the
+// function returns true for one of these schemas.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -119,7 +119,7 @@ func (w *schemaWalk) step() {
 	}
 }
 
-// at resolves a reference within the schema. For a reference to another document, at returns nil.
+// The method resolves a reference within the schema. For a reference to another document, the result is nil.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -151,7 +151,7 @@ func IsSecret(secrets []string, path string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool { return s == "*" || path == s || strings.HasPrefix(path, s+".") })
 }
 
-// HoldsSecret reports whether the argument at a path, or any value below it, is secret.
+// HoldsSecret reports whether the argument at a path is secret, or any value below the path.
 func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }

@@ -126,9 +126,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns the user ids of the roles' members who are not barred. The parameter most limits the number of ids.
-// open is true if one of the roles has members by user group or e-mail address. Only Slack can tell who such members
-// are, so people assumes that the role has enough people.
+// people returns the user ids of the roles' members who are not barred. The parameter named most limits the number of
+// ids. The result named open is true if one of the roles has members by user group or e-mail address. Only Slack can
+// tell who such members are, so people assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)

@@ -15,7 +15,7 @@ import (
 )
 
 // ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request a tool preview.
-// The model can't. A tool preview is the tool's own claim, and nobody verifies it.
+// The model can't. A tool preview is the tool's own claim, and nobody verifies the claim.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -149,7 +149,7 @@ func refusalIn(text string) string {
 	return no
 }
 
-// given reports whether a member exists and is not empty.
+// The function reports whether a member exists and is not empty.
 func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }

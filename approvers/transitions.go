@@ -170,8 +170,9 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request. The limit is well above the needs of stages. The limit stops people
-// who change their decision repeatedly. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
+// MaxDecisions limits the decisions of a request. The limit is well above the number of decisions that a request's
+// stages need. The limit stops people who change their decision repeatedly. Beyond the limit, [Request.Approve] and
+// [Request.Reject] are denied.
 const MaxDecisions = 60
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
@@ -242,7 +243,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Each person who may decide the request can do this.
+// Unbundle gives a request of a bundle its own card. Each person who may decide the request can unbundle it.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()
@@ -338,8 +339,9 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
 }
 
-// Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can revoke
-// the request. When the request is approved, all people who may decide its last stage can also revoke it.
+// Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can
+// revoke the request. When the request is approved, all people who may decide its last stage can also revoke the
+// request.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}

@@ -18,8 +18,9 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation to
-// that lead becomes due immediately. before is true if people could see a card of the stage earlier.
+// CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation
+// to that lead becomes due immediately. The parameter named before is true if people could see a card of the stage
+// earlier.
 func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {
