@@ -68,7 +68,7 @@ func (f *activityReader) tool(name string) *ToolFigures {
 	return f.tools[name]
 }
 
-// add counts the records of a chain. names has the names of the people in the chain.
+// add counts the records of a chain. The parameter named names has the names of the people in the chain.
 func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.PersonID]string) {
 	c := chainReader{f: f, names: names, asked: map[string]time.Time{}, decided: map[string]bool{}, once: map[string]bool{}, matched: map[string]bool{}}
 	for i, a := range chain {
@@ -142,7 +142,7 @@ func (c *chainReader) take(a approvers.AuditRecord, in bool) {
 }
 
 // proposed reads the first record of a call. Calls with invalid arguments and questions of the model are left out,
-// because nobody decides them.
+// because nobody decides about these calls.
 func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 	verdict := approvers.Verdict(a.Facts["verdict"])
 	switch verdict {
@@ -244,8 +244,8 @@ func (c *chainReader) closed(a approvers.AuditRecord, in bool, tool *ToolFigures
 	c.finish(a, in)
 }
 
-// begin starts or restarts a stage. before has the roles of the previous stage. If the new stage has the same roles,
-// the time since which these roles are asked does not change.
+// begin starts or restarts a stage. The parameter named before has the roles of the previous stage. If the new stage
+// has the same roles, the time since which these roles are asked does not change.
 func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int, in bool) {
 	if !slices.Equal(before, c.own(stage)) {
 		c.asking = a.At
@@ -259,7 +259,7 @@ func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int,
 	}
 }
 
-// own returns the roles that the plan names for a stage.
+// The method returns the roles that the plan names for a stage.
 func (c *chainReader) own(stage int) []string {
 	if stage < 0 || stage >= len(c.stages) {
 		return nil
@@ -288,7 +288,7 @@ func (c *chainReader) finish(a approvers.AuditRecord, in bool) {
 	c.waits = false
 }
 
-// ask counts a person who was asked by name.
+// ask counts a person to whom the request was sent personally.
 func (c *chainReader) ask(user string, at time.Time, in bool) {
 	if _, known := c.asked[user]; known || user == "" {
 		return

@@ -23,7 +23,7 @@ type DecisionStats struct {
 	times     Durations
 }
 
-// add counts a decision. took is zero if the decision time is not recorded.
+// add counts a decision. The parameter named took is zero if the decision time is not recorded.
 func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 	p.Decisions++
 	switch kind {
@@ -149,8 +149,8 @@ func namesIn(ctx context.Context, s store.Store, request string) (names map[appr
 // QuickApproval is the shortest time in which a person can read a card.
 const QuickApproval = 3 * time.Second
 
-// IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections don't count, because
-// they are harmless.
+// IsQuick reports whether somebody approved a card too quickly to have read the card. Quick rejections don't count,
+// because they are harmless.
 func IsQuick(kind approvers.DecisionKind, took time.Duration) bool {
 	return kind == approvers.Approve && took < QuickApproval
 }

@@ -11,7 +11,8 @@
 //     journal and the heads with each other, and with heads kept elsewhere (kept_heads.go). older_store.go detects that
 //     a store lacks heads that it once had.
 //   - read.go, filter.go, list.go and export.go read the records for people and other systems. evidence.go collects
-//     a request's whole story, and package evidence renders the story as a page. decisions.go and observed.go compute statistics.
+//     a request's whole story, and package evidence renders the story as a page. decisions.go and observed.go compute
+//     statistics.
 //   - activity.go and activity_chain.go compute the figures of a report from the records, in one pass.
 //
 // Reading skips damaged rows. After all other rows were read, the reading functions return an [Unread] error that

@@ -46,7 +46,8 @@ func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approv
 	return page.Faults(), nil
 }
 
-// story collects the records and payloads of a chain, the signed head that covers them, and the names of the people.
+// story collects the records and payloads of a chain, the signed head that covers the records, and the names of the
+// people.
 func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, damaged []uint64, o EvidenceOptions) (evidence.Story, error) {
 	out := evidence.Story{Chain: chain[0].Chain, Damaged: damaged}
 	err := s.View(ctx, func(r store.Reader) (err error) {

@@ -145,7 +145,7 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
-// Ship appends heads. If the last head in the file was not completely written, Ship terminates it first.
+// Ship appends heads. If the last head in the file was not completely written, Ship terminates this head first.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

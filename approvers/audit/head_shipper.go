@@ -62,7 +62,7 @@ func (c *HeadShipper) notify() {
 	}
 }
 
-// work ships heads until ctx ends.
+// The method ships heads until ctx ends.
 func (c *HeadShipper) work(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()

@@ -64,7 +64,7 @@ func (u Unread) seqs() (seqs []uint64) {
 	return slices.Compact(slices.Sorted(slices.Values(seqs)))
 }
 
-// lost describes a damaged row on one line.
+// The function describes a damaged row on one line.
 func lost(x store.Damage) string {
 	switch {
 	case x.Bucket == "audit" && x.ID != "":

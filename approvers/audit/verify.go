@@ -67,9 +67,9 @@ type VerifyOptions struct {
 	Kept   KeptHeads // heads that are kept outside of the store
 	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard calls work, and converts a failed read of memory into an error. work reads the memory of rows outside of
-	// the store's own methods. A backend needs a Guard if its rows are in a memory-mapped file (bolt.Guard). If Guard
-	// is nil, work is called directly.
+	// Guard calls work, and converts a failed read of memory into an error. The parameter named work reads the memory
+	// of rows outside of the store's own methods. A backend needs a Guard if its rows are in a memory-mapped file
+	// (bolt.Guard). If Guard is nil, work is called directly.
 	Guard func(work func() error) error
 }
 

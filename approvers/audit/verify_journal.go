@@ -26,8 +26,8 @@ type lookup struct {
 	row   approvers.AuditRow
 }
 
-// journal verifies that the journal and the records name each other, and that the heads cover the journal. One
-// goroutine reads, and another goroutine verifies.
+// journal verifies that each journal entry has a record, that each record has a journal entry, and that the heads
+// cover the journal. One goroutine reads, and another goroutine verifies.
 func (v *verification) journal() error {
 	pages := make(chan journalRange, 4)
 	j := &journalCheck{verification: v, pruned: map[string]*prunedChain{}, lost: map[recordAt]approvers.Sum{}}

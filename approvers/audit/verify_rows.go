@@ -85,7 +85,7 @@ func (v *verification) allRows() error {
 	return err
 }
 
-// judgeLost compares the missing records and payloads with the losses that the history records.
+// judgeLost compares the missing records and payloads with the losses that are recorded in the history.
 func (v *verification) judgeLost() {
 	records, payloads := map[recordAt]bool{}, map[recordAt]bool{}
 	for _, g := range v.named {

@@ -60,8 +60,8 @@ func (v *verification) stored() error {
 	}
 }
 
-// storedOf compares the stored request and execution of a chain with the chain. storedOf skips a chain that is damaged
-// or fails verification, because allRows reports such a chain.
+// storedOf compares a chain with the chain's stored request and stored execution. storedOf skips a chain that is
+// damaged or fails verification, because allRows reports such a chain.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)
