@@ -105,7 +105,7 @@ func (d *drawer) block(b block) {
 	}
 }
 
-// within writes elements between two tags.
+// The method writes elements between two tags.
 func (d *drawer) within(open string, elements []block, between, end string) {
 	d.WriteString(open)
 	for i, e := range elements {

@@ -184,7 +184,7 @@ func (s Story) sealChecks() []check {
 	return out
 }
 
-// at returns the time of the head's signature, to the second.
+// The method returns the time of the head's signature, to the second.
 func (s Seal) at() string { return s.At.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // lines returns the head's values, for comparison with other copies.

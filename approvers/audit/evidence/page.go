@@ -198,7 +198,7 @@ func (s Story) headline() string {
 	return ""
 }
 
-// arguments returns the last decided arguments, one on each line.
+// arguments returns the arguments of the last decision, one on each line.
 func (s Story) arguments() string {
 	var args json.RawMessage
 	for _, e := range s.Entries {

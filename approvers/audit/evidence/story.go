@@ -56,7 +56,7 @@ type Page struct {
 	MadeBy  string // login of the person who made the page
 }
 
-// who returns a person's name and Slack id.
+// The method returns a person's name and Slack id.
 func (s Story) who(id approvers.PersonID) string {
 	switch {
 	case id == "":
@@ -79,7 +79,7 @@ func (s Story) user(id string) string {
 	return id
 }
 
-// first returns the chain's first record of a kind.
+// The method returns the chain's first record of a kind.
 func (s Story) first(kind approvers.AuditKind) (Entry, bool) {
 	for _, e := range s.Entries {
 		if e.Kind == kind {

@@ -295,7 +295,7 @@ func (s Story) decider(e Entry) string {
 	return s.name(e.Actor) + " (" + strings.TrimPrefix(as, ", ") + ")"
 }
 
-// name returns a person's name alone.
+// name returns a person's name without the id.
 func (s Story) name(id approvers.PersonID) string {
 	switch {
 	case id.Login() != "":
