@@ -13,7 +13,8 @@ const (
 	maxPrompt = 32 << 10
 )
 
-// readAgent reads one agent. budgets has the policy's budgets. The policy's budgets apply if the agent sets no budgets.
+// readAgent reads one agent. The parameter named budgets has the policy's budgets. These budgets apply if the agent
+// sets no budgets.
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {

@@ -19,7 +19,7 @@ const (
 	longestClientHold    = time.Hour
 )
 
-// tokenHash matches the hash of a client's token, as it is written in the policy file.
+// tokenHash matches the hash of a client's token, in the form that the policy file uses.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // readClient reads one client. tokens has the names of the clients that were read before. The key is the hash of a
@@ -107,7 +107,7 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
-// with the same subject, because the gateway could not distinguish them.
+// with the same subject, because the gateway could not distinguish these clients.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
@@ -171,7 +171,8 @@ func readWebhook(v yamldoc.Value) *approvers.Webhook {
 	return w
 }
 
-// readPlainAddress reads an address without variables. An address without encryption is accepted only for this machine.
+// readPlainAddress reads an address without variables. An unencrypted address is accepted only if its host is this
+// machine.
 func readPlainAddress(v yamldoc.Value) string {
 	text := readServerURL(v, false)
 	u, err := url.Parse(text)
@@ -213,8 +214,8 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	return names
 }
 
-// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because the
-// gateway could not distinguish them.
+// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because
+// the gateway could not distinguish these clients.
 func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) string {
 	text, ok := v.Free(`the hash of a token: "sha256:…"`)
 	if !ok {

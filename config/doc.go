@@ -14,5 +14,5 @@
 // check finds such faults.
 //
 // Subpackages do parts of the work: yamldoc reads YAML with positions, condition compiles the rules' expressions, and
-// preview compiles the templates. docs/policy.md documents every key; a test checks each example in it.
+// preview compiles the templates. docs/policy.md documents every key. A test checks each example in docs/policy.md.
 package config

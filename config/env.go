@@ -47,7 +47,7 @@ type Env struct {
 	Warnings    yamldoc.Problems  // settings that work, but should be changed
 }
 
-// Store is the location of the state.
+// Store says where the bot's state is stored.
 type Store struct {
 	Backend string // Bolt or Postgres
 	Path    string // path of the store's file; for Postgres, the prefix of the paths of the files that belong to the store

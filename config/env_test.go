@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// These tokens have the right format, but Slack never issued them.
+// These tokens have the right format, but were never issued by Slack.
 const (
 	botToken = "xoxb-1-hush-bot"
 	appToken = "xapp-1-hush-app"

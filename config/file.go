@@ -26,7 +26,8 @@ type File struct {
 
 	// Document has the position of each value.
 	Document *yamldoc.Document
-	// Conditions has the conditions of rules by their paths, such as tools.issue_refund.rules[0].when.
+	// Conditions has the conditions of rules. The keys are the paths of the conditions, such as
+	// tools.issue_refund.rules[0].when.
 	Conditions map[string]*condition.Compiled
 }
 
@@ -105,8 +106,8 @@ func ParsePolicy(name string, data []byte) (*File, error) {
 	return file, err
 }
 
-// Finding returns a problem with the value at a path such as http.weather. Packages that read the files named in the
-// policy use Finding.
+// Finding returns a problem with the value at a path such as http.weather. The packages that read the files named in
+// the policy report their findings in this way.
 func (f *File) Finding(s yamldoc.Severity, path, message, hint string) yamldoc.Problem {
 	return f.Document.Problem(s, path, message, hint)
 }

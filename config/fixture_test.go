@@ -61,7 +61,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// All errors are reported together, with their positions.
+// All errors are reported together. Each error has its position in the file.
 func TestFixtureProblems(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no list":          {"tool: x\n", "f.yaml:1:1: the file: a mapping is not a list; write a list, such as - {tool: issue_refund"},

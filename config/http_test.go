@@ -17,8 +17,8 @@ import (
 func text(s string) config.Template     { return config.Template{{Text: s}} }
 func argument(s string) config.Template { return config.Template{{Argument: s}} }
 
-// TestKeysOfHTTP checks that every key of http and openapi is read correctly, and has the right default if it is left
-// out.
+// TestKeysOfHTTP checks that every key of http and openapi is read correctly. It also checks the default of each key
+// that is left out.
 func TestKeysOfHTTP(t *testing.T) {
 	f, err := config.ParsePolicy(filepath.Join("dir", "countersign.yaml"), []byte(`
 version: 1

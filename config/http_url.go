@@ -80,7 +80,8 @@ func splitAddress(t Template) (a Address, message, hint string) {
 }
 
 // cutTemplate splits a template at the first character of its text that is in chars. If after is not zero,
-// cutTemplate skips a scheme such as https:// at the beginning. after is the length of the longest scheme.
+// cutTemplate skips a scheme such as https:// at the beginning. The parameter named after is the length of the
+// longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {

@@ -17,7 +17,7 @@ var (
 	channelName = regexp.MustCompile(`^#[^\s#@,.:;!?'"A-Z]{1,80}$`)
 )
 
-// maxTitle limits the length of a title, because a card's first line contains it.
+// maxTitle limits the length of a title, because a card's first line contains the title.
 const maxTitle = 75
 
 func readRole(e yamldoc.Entry) approvers.Role {

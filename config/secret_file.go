@@ -86,7 +86,7 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
+// Lookup finds the environment variable for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
 // returns the content of the file in NAME_FILE. A file that can't be read counts as a variable that is not set.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {

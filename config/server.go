@@ -115,7 +115,7 @@ func readServer(e yamldoc.Entry) Server { //nolint:cyclop // one case for each k
 }
 
 // readCommand reads a program and its arguments. The arguments must not contain secrets, because everybody on the
-// machine can see them.
+// machine can read the arguments.
 func readCommand(v yamldoc.Value) []string {
 	items, ok := v.List("[npx, -y, some-server]")
 	if ok && len(items) == 0 {

@@ -41,7 +41,7 @@ func SameStage(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(yamldoc.SortedUnique(a.Roles()), yamldoc.SortedUnique(b.Roles()))
 }
 
-// StageName returns a stage as the policy names it.
+// StageName returns a stage in the form that the policy uses.
 func StageName(s approvers.Stage) string {
 	var parts []string
 	if s.Approver != "" {
@@ -165,7 +165,7 @@ func readStagesKey(f yamldoc.Fields, key string, to *[]approvers.Stage) bool {
 	return ok
 }
 
-// GroupText formats a user group as the policy writes it: an id, or a handle with its @.
+// GroupText formats a user group as the policy writes it: an id, or a handle with the @.
 func GroupText(group string) string {
 	if groupID.MatchString(group) {
 		return group
