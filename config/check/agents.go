@@ -59,7 +59,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 	return reached
 }
 
-// names checks every key of the policy that names a tool.
+// The method checks every key of the policy that names a tool.
 func (c *checker) names() {
 	c.toolList("never_loosen", c.policy.NeverLoosen)
 	for _, r := range c.policy.Approvers {

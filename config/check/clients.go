@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// clients checks the calls for which each client may ask, and whether somebody can approve them.
+// clients checks the calls for which each client may ask, and whether somebody can approve these calls.
 func (c *checker) clients() {
 	for _, client := range c.policy.Clients {
 		path := "clients." + client.Name

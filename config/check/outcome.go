@@ -39,7 +39,8 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// asked returns a call for planning. The call is read-only, so the mode observe does not change its plan.
+// The function returns a call for planning. The call is read-only, so the mode observe does not change its
+// plan.
 func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
@@ -64,7 +65,7 @@ func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	return p.Indexed()
 }
 
-// combinations returns the sets of indexes below n, the smaller ones first.
+// combinations returns the sets of indexes below n. Smaller sets come first.
 func combinations(n int) [][]int {
 	out := [][]int{nil}
 	if n <= maxRulesTogether {
@@ -114,7 +115,7 @@ func (o outcome) path(f *config.File) string {
 	return "tools." + o.tool
 }
 
-// when returns the condition under which the outcome applies.
+// The method returns the condition under which the outcome applies.
 func (o outcome) when() string {
 	var parts []string
 	for _, n := range o.rules {

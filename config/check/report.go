@@ -7,7 +7,8 @@ import (
 	"countersign/config"
 )
 
-// For each tool, Report says which calls run without approval, which calls wait, and who must approve them.
+// For each tool, Report says which calls run without approval, which calls wait, and who must approve the waiting
+// calls.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
@@ -43,7 +44,7 @@ type GateStage struct {
 // Working is an approver's working hours.
 type Working struct{ Title, Hours string }
 
-// Automatic is a tool with calls that run without any question to people.
+// Automatic is a tool with calls that run without approval.
 type Automatic struct {
 	Tool    string // empty: any tool that the policy does not name
 	Known   bool   // the policy names the tool
@@ -139,7 +140,7 @@ func (g Gate) same(h Gate) bool {
 	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
 }
 
-// once returns the list without duplicates, in the same order.
+// The function returns the list without duplicates, in the same order.
 func once(list []string) []string {
 	var out []string
 	for _, s := range list {

@@ -88,7 +88,7 @@ func (c *checker) firstOf(names []string) string {
 	return ""
 }
 
-// leads reports leads who may not decide some of the calls that are escalated to them.
+// The method reports leads who may not decide some of the calls that are escalated to these leads.
 func (c *checker) leads() {
 	for _, r := range c.policy.Approvers {
 		calls := c.escalates[r.Name]

@@ -73,7 +73,7 @@ func TestSchemaTakesPolicies(t *testing.T) {
 }
 
 // onlyReader lists the broken policies that only the reader refuses. The schema accepts these policies, because a
-// schema sees only one YAML document.
+// schema is applied to only one YAML document.
 var onlyReader = []string{"two_documents"}
 
 // TestSchemaRefusesBrokenPolicies checks broken files with errors that a schema can detect. The schema must refuse each

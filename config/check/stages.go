@@ -29,7 +29,7 @@ func (c *checker) eachStageList(visit func(path, tool string, stages []approvers
 	}
 }
 
-// unknownRoles adds a problem for each missing role of a stage. The result known is true if all roles exist.
+// unknownRoles adds a problem for each missing role of a stage. The result named known is true if all roles exist.
 func (c *checker) unknownRoles(at string, s approvers.Stage) (known bool) {
 	known = true
 	for i, name := range s.Roles() {
@@ -129,8 +129,8 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	return true
 }
 
-// headcount counts the people of roles together. The count is exact only if all members are named by user id. Only
-// Slack can tell who the members of groups and the owners of e-mail addresses are.
+// headcount returns the number of different people in the roles. The count is exact only if all members are named by
+// user id. Only Slack can tell who the members of groups and the owners of e-mail addresses are.
 func headcount(roles []approvers.Role) (n int, exact bool) {
 	people := map[string]bool{}
 	for _, r := range roles {
