@@ -87,7 +87,8 @@ func (s shapeSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 	return nil
 }
 
-// most returns the maximum size of a value as CEL counts it: bytes of a text, items of a list, fields of an object.
+// The method returns the maximum size of a value as CEL counts it: bytes of a text, items of a list, fields of
+// an object.
 func (s Shape) most() uint64 {
 	if len(s) == 0 {
 		return approvers.MaxArgs

@@ -1,7 +1,7 @@
 // Package condition compiles and evaluates the conditions of a policy's rules. A condition is a CEL expression over the
 // arguments of a call, its requester, its agent, its conversation and the time.
 //
-// [Read] compiles a condition, and reports errors at their positions in the policy file. Read returns an
+// [Read] compiles a condition, and reports each error at its position in the policy file. Read returns an
 // [approvers.Condition], which evaluates the condition. Read also returns a [Compiled], which can be checked against
 // the tool's JSON Schema. [Compiled.TypeProblems] finds comparisons that no valid arguments can make true.
 // [Compiled.CostProblems] warns about conditions that would exceed the cost limit with large arguments.

@@ -57,7 +57,7 @@ type facts struct {
 	work budget
 }
 
-// reused holds values of the type facts from finished evaluations. Later evaluations use them again.
+// reused holds values of the type facts from finished evaluations. Later evaluations reuse these values.
 var reused = sync.Pool{New: func() any { return new(facts) }}
 
 // Parent returns nil, because the facts are the only names.

@@ -162,7 +162,7 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns all values of the given kinds, if the schema lists them. If the schema does not list them, values
+// If the schema lists all values of the given kinds, values returns this list. If the schema has no such list, values
 // returns nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any

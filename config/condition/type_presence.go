@@ -118,7 +118,7 @@ func literalText(e ast.Expr) (string, bool) {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// suffix writes a field as a condition reads it: .amount, or ["odd name"].
+// suffix writes a field in the form that conditions use: .amount, or ["odd name"].
 func suffix(field string) string {
 	if identifier.MatchString(field) {
 		return "." + field

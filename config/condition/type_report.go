@@ -11,7 +11,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// say reports a finding once. If the finding was already reported, say does nothing.
+// The method reports a finding once. If the finding was already reported, the method does nothing.
 func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) {
 	if !t.said[message] {
 		t.said[message] = true

@@ -56,7 +56,8 @@ func (t term) part(suffix string) string {
 	return t.name + suffix
 }
 
-// visit checks an expression. given has the arguments that are always present when the expression is evaluated.
+// visit checks an expression. The parameter named given has the arguments that are always present when the expression
+// is evaluated.
 func (t *typing) visit(e ast.Expr, given certain) term {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -125,7 +126,7 @@ func (t *typing) bind(name string, as term) (end func()) {
 	}
 }
 
-// each returns the term for the variable of a macro.
+// The method returns the term for the variable of a macro.
 func (t term) each(name string) term {
 	switch {
 	case t.kinds == kindObject:

@@ -33,8 +33,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// said lists the findings about a condition on a tool's arguments. A finding has the position in the condition, the
-// problem, and what to write.
+// The function lists the findings about a condition on a tool's arguments. A finding has the position in the
+// condition, the problem, and what to write.
 func said(t *testing.T, condition string, schema json.RawMessage) (out []string) {
 	t.Helper()
 	const before = "version: 1\ntools:\n  pay: {risk: low, rules: [{when: "

@@ -348,7 +348,7 @@ func paidConstructor(c interpreter.InterpretableConstructor) interpreter.Interpr
 	return c
 }
 
-// call is a function call that is paid for in advance.
+// call is a function call whose price is spent in advance.
 type call struct {
 	interpreter.InterpretableCall
 	args  []interpreter.InterpretableV2
