@@ -111,7 +111,7 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// TestMoneyKeepsCents checks that amounts in cents up to a million are shown with exactly their cents.
+// TestMoneyKeepsCents checks amounts up to a million. Each amount is shown with exactly its cents.
 func TestMoneyKeepsCents(t *testing.T) {
 	p := compiled(t, "{{money .a .c}}")
 	for cents := 0; cents < 100_000_000; cents += 9973 { // 9973 is a prime, so every ending occurs
