@@ -6,8 +6,8 @@
 // a message and a hint on what to write instead. After a problem, the reading continues, so that all problems are
 // found together. Only a syntax error ends the reading.
 //
-// The reader is strict. A key that is given twice is a problem. A key that [Value.Fields] does not know is a problem
-// too. Aliases and merges are limited, so a small file never becomes a large value.
+// The reader is strict. A key that is given twice is a problem. A key that is not in the list for [Value.Fields] is
+// also a problem. Aliases and merges are limited, so a small file never becomes a large value.
 //
 // The package does not depend on the meaning of policies. The package also has functions for the texts of problems:
 // quoting, suggestions ([DidYouMean]), lists, counts and times.

@@ -16,7 +16,8 @@ const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
 
-// DurationOr reads a duration. If the value is not a duration, DurationOr adds the text otherwise to the hint.
+// DurationOr reads a duration. If the value is not a duration, DurationOr adds the parameter named otherwise to the
+// hint.
 func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// JSON writes a value as JSON. The parameter most limits the length of the JSON, in bytes. Numbers keep the digits
-// with which they are written.
+// JSON writes a value as JSON. The parameter named most limits the length of the JSON, in bytes. Numbers keep the
+// digits with which they are written.
 func (v Value) JSON(most int) json.RawMessage {
 	w := jsonWriter{of: v, most: most}
 	w.write(v, 0)

@@ -25,7 +25,7 @@ func (d *Document) syntax(err error) {
 	d.wrongAt(m, message, hint)
 }
 
-// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show them.
+// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show tabs.
 func (d *Document) tabs() bool {
 	found := false
 	for i, line := range d.lines {

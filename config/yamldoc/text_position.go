@@ -63,8 +63,8 @@ func (f *follower) begin(n ast.Node) {
 	}
 }
 
-// next moves past one character of the text and returns the character's position. A line break in the file stands for
-// a space or a line break in the text.
+// The method moves past one character of the text and returns the character's position. A line break in the file
+// stands for a space or a line break in the text.
 func (f *follower) next(c rune) (Mark, bool) {
 	here, rest := f.Mark, f.rest()
 	if blanks(rest) == len(rest) {

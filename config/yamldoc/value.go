@@ -55,7 +55,7 @@ func (v Value) File() string { return v.doc.name }
 // Line returns the line on which the value begins.
 func (v Value) Line() int { return v.doc.At(v.Path).line }
 
-// Text reads a text that may not be empty. like is an example for hints.
+// Text reads a text that may not be empty. The parameter named like is an example for hints.
 func (v Value) Text(like string) (string, bool) {
 	hint := "write " + like
 	switch n := v.node.(type) {
@@ -118,7 +118,7 @@ func (v Value) Flag() (on, ok bool) {
 	return false, false
 }
 
-// Whole reads a whole number from least to most.
+// Whole reads a whole number between the given minimum and maximum.
 func (v Value) Whole(least, most int) (int, bool) {
 	hint := fmt.Sprintf("write a whole number from %d to %d", least, most)
 	var n int
