@@ -442,7 +442,7 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 
 // AuditRow is an audit record in the form in which a backend stores it.
 type AuditRow struct {
-	Chain   string // the chain under which the row is stored; the record's bytes name the same chain, unless somebody moved the row
+	Chain   string // the chain under which the row is stored; the record names another chain if the row was moved
 	Seq     uint64
 	Leaf    uint64 // the row's position in the journal
 	Sum     Sum    // the record's hash, computed when the record was written

@@ -18,7 +18,7 @@ type decisionOracle struct {
 	words   []word   // each person's last decision at each stage, about the current arguments
 	leads   []string // roles that escalation added to the stage
 	invited []approvers.PersonID
-	handed  map[int][]approvers.PersonID // the people to whom each stage was handed on; a restarted stage invites them, too
+	handed  map[int][]approvers.PersonID // by stage: the people to whom the stage was handed on
 	edits   int
 	secrets []string             // arguments that were masked when the call was proposed
 	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed

@@ -92,7 +92,7 @@ type Request struct {
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each role in Joined was added
-	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of the roles in Joined were added before the time of the escalation
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why roles in Joined were added before the escalation was due
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`
@@ -100,8 +100,8 @@ type Request struct {
 	Remarks           []Remark           `json:"remarks,omitempty"`
 	Retry             *Retry             `json:"again,omitempty"`   // set if the request repeats a call whose earlier outcome is unknown
 	StepUp            string             `json:"step_up,omitempty"` // why approval needs a typed value although the risk is not critical
-	Bundle            string             `json:"bundle,omitempty"`  // the card that the request shares with other requests of its step; empty: none
-	Apart             bool               `json:"apart,omitempty"`   // the request has left the bundle for a card of its own; the bundle only mentions it
+	Bundle            string             `json:"bundle,omitempty"`  // the card shared with other requests of the step; empty: none
+	Apart             bool               `json:"apart,omitempty"`   // the request has its own card; the bundle's card only mentions it
 	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts this request, as an open card or as a waiting request
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
@@ -111,7 +111,7 @@ type Request struct {
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
-	Told              int                `json:"told,omitempty"`       // how many of the repetitions in Rounds have been announced to everybody
+	Told              int                `json:"told,omitempty"`       // how many of the Rounds have been announced to everybody
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
 	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero: not approved
