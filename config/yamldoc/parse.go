@@ -52,7 +52,7 @@ func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 			tree, err = nil, errUnreadable
 		}
 	}()
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the position of the first key
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys
 }
 
 // readable reports whether the bytes are text. If the bytes are not text, readable adds a problem at the first invalid
