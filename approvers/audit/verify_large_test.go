@@ -49,7 +49,7 @@ func TestVerifyLarge(t *testing.T) {
 	t.Logf("heap after it: %d MiB", mem.HeapAlloc>>20)
 }
 
-// processorTime is the time that the process has used on all processors.
+// processorTime returns the time that the process has used on all processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
