@@ -1,7 +1,8 @@
-// Package client asks Countersign's gateway about tool calls, over HTTP. The package imports only the standard library,
-// so other programs can use a copy of it.
+// Package client requests approvals of tool calls from Countersign's gateway, over HTTP. The package imports only the
+// standard library, so that other programs can copy the package.
 //
-// A caller that runs its tools itself decides with [Client.Decide], and reports with [Client.Report] how the run ended:
+// A caller that runs its tools itself gets a decision with [Client.Decide], and reports the outcome with
+// [Client.Report]:
 //
 //	approval, err := c.Decide(ctx, callID, client.Call{Tool: "billing.refund", Args: args, Accepts: client.All})
 //	if err != nil {
