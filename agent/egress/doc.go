@@ -1,4 +1,4 @@
-// Package egress guards outgoing connections: every HTTP connection of a tool goes through a [Guard].
+// Package egress restricts outgoing connections. Every HTTP connection of a tool goes through a [Guard].
 //
 // Guarantees:
 //
