@@ -34,8 +34,8 @@ var claudeCode = dialect{
 	leave: leaveWithMessage,
 }
 
-// codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two limits. The answer
-// "allow" is valid only together with changed arguments, and the answer to a permission request can't change arguments.
+// codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two differences. The
+// answer "allow" is valid only with changed arguments. The answer to a permission request can't change arguments.
 // Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
 var codex = dialect{
 	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
@@ -62,7 +62,7 @@ var codex = dialect{
 	},
 }
 
-// permissionAnswer answers a PermissionRequest.
+// permissionAnswer returns the answer to the event PermissionRequest.
 func permissionAnswer(behavior string, changed json.RawMessage, message string) []byte {
 	decision := object{"behavior": behavior}
 	if changed != nil {

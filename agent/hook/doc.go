@@ -1,13 +1,13 @@
-// Package hook answers the hooks of coding agents. The hook asks the gateway about a tool call in the mode decide. It
-// writes the decision in the agent's form.
+// Package hook implements the hooks of coding agents. A hook sends a tool call to the gateway as a request in the
+// mode decide. The hook writes the decision in the agent's format.
 //
-// The agent starts a process for each event, and writes JSON to its input. [Run] handles one event. dialect.go lists
-// the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read the events of an agent,
-// and write the answers. run.go asks the gateway and reports outcomes. args.go adds the working folder to a call's
-// arguments. state.go keeps requests between processes. config.go reads the configuration. Package setup installs
-// hooks.
+// The agent starts a process for each event, and writes JSON to the standard input of the process. [Run] handles one
+// event. dialect.go lists the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read
+// the events of the agents, and write the answers. run.go sends requests to the gateway and reports outcomes. args.go
+// adds the working folder to a call's arguments. state.go keeps requests between processes. config.go reads the
+// configuration. Package setup installs hooks.
 //
-// There are two profiles, which are never mixed:
+// There are two profiles. A machine uses one of them:
 //
 //   - control: the hook answers an event before each tool call, and other people decide. If anything fails, the call is
 //     denied.
