@@ -15,9 +15,11 @@ import (
 
 // Status is the state of a tool, for the operator and for policy evaluation.
 type Status struct {
-	Tool       workflow.Tool
-	State      pins.State
-	Definition json.RawMessage // offered definition, or the pinned one before the source has listed its tools; nil: the tool needs no pin
+	Tool  workflow.Tool
+	State pins.State
+	// Definition is the definition that the source offers. Before the source has listed its tools, it is the pinned
+	// definition. If the tool needs no pin, it is nil.
+	Definition json.RawMessage
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none
 	Fault      error           // why the offered definition can't be used

@@ -55,7 +55,7 @@ type Tool struct {
 	// Presumed is the risk of a tool that the policy does not name. Zero means that the risk is unknown.
 	Presumed approvers.Risk
 
-	fits  func(args json.RawMessage) error // set for a typed function: refuses arguments that the schema allows and the type can't hold
+	fits  func(args json.RawMessage) error // for a typed function: refuses arguments that its type can't hold
 	fault error                            // why the function's types can't be used
 }
 

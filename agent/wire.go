@@ -62,7 +62,8 @@ func wireArgs(args string) string {
 	if json.Unmarshal([]byte(args), &object) == nil && object != nil {
 		return args
 	}
-	quoted, _ := json.Marshal(map[string]string{"unreadable_arguments": cutText(args, maxQuotedArgs)}) // encoding strings can't fail
+	// Encoding strings can't fail.
+	quoted, _ := json.Marshal(map[string]string{"unreadable_arguments": cutText(args, maxQuotedArgs)})
 	return string(quoted)
 }
 

@@ -63,7 +63,7 @@ type Receipt struct {
 	ArgsSHA256 string   `json:"args_sha256"`
 	Expires    int64    `json:"exp"` // seconds since 1970
 	NotBefore  int64    `json:"nbf"`
-	ID         string   `json:"jti"` // id of the run; a resource that must act once stores the id until the receipt expires
+	ID         string   `json:"jti"` // id of the run; to act only once, a resource stores the id until Expires
 }
 
 // Audience names the intended receivers of a receipt: one name, or a list of names.

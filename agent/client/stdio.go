@@ -127,7 +127,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 		}
 		if time.Since(since) > b.Patience {
 			if len(m.ID) > 0 {
-				text, _ := json.Marshal(fmt.Sprintf("the gateway can't be reached: %v. Call again with the same arguments; the call is made once only.", err)) // encoding a string can't fail
+				// Encoding a string can't fail.
+				text, _ := json.Marshal(fmt.Sprintf("the gateway can't be reached: %v. Call again with the same arguments; the call is made once only.", err))
 				b.print(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, m.ID, text))
 			}
 			return
@@ -185,7 +186,8 @@ func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bo
 	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
 		b.print(body)
 	default:
-		text, _ := json.Marshal(fmt.Sprintf("the gateway answers %s: %.500s", resp.Status, strings.TrimSpace(string(body)))) // encoding a string can't fail
+		// Encoding a string can't fail.
+		text, _ := json.Marshal(fmt.Sprintf("the gateway answers %s: %.500s", resp.Status, strings.TrimSpace(string(body))))
 		b.print(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, m.ID, text))
 	}
 	return true, nil

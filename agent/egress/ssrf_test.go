@@ -235,7 +235,8 @@ func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	hits = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
-		w.Header()["Location"] = []string{r.URL.Query().Get("to")} // set directly, because http.Redirect would clean the address
+		// The header is set directly, because http.Redirect would clean the address.
+		w.Header()["Location"] = []string{r.URL.Query().Get("to")}
 		w.WriteHeader(http.StatusFound)
 	}))
 	t.Cleanup(s.Close)

@@ -52,7 +52,7 @@ type Config struct {
 	// Resource is empty, the gateway refuses all access tokens.
 	Resource string
 	Now      func() time.Time                               // nil: time.Now
-	Count    func(client, operation string, statusCode int) // counts answers; client is "" for an unknown client; nil: answers are not counted
+	Count    func(client, operation string, statusCode int) // counts answers; client may be ""; nil: answers are not counted
 }
 
 // Gateway is the HTTP handler of the API. Gateway is safe for concurrent use.
@@ -240,7 +240,8 @@ func tokenOf(r *http.Request) string {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
 	out := &recorder{ResponseWriter: w}
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // a waiting handler restarts the deadline; if setting it fails, the write has no deadline
+	// A waiting handler restarts the deadline. If setting it fails, the write has no deadline.
+	_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	err := serve(out, r)

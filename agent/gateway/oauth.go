@@ -147,7 +147,8 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 	case claims.Act == nil:
 		return client, nil // clientOf has already compared the subject
 	case claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
-		return none, refusedToken("its act is about an agent of another issuer") // another issuer may use the same sub for another agent
+		// Another issuer may use the same sub for another agent.
+		return none, refusedToken("its act is about an agent of another issuer")
 	case client.OAuth.Person == "":
 		return none, refusedToken("the client acts for a person, and the policy names no claim with that person")
 	}
@@ -194,7 +195,8 @@ func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, er
 	if k.outdated(id) {
 		k.reading.Lock()
 		if k.outdated(id) {
-			keys, err := k.fetch(context.WithoutCancel(ctx)) // not cancelled when this caller disconnects, because other callers need the keys
+			// The read continues when this caller disconnects, because other callers need the keys.
+			keys, err := k.fetch(context.WithoutCancel(ctx))
 			k.mu.Lock()
 			if k.tried, k.err = k.now(), err; err == nil {
 				k.keys, k.read = keys, k.tried
@@ -284,7 +286,8 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	var usable []jose.JSONWebKey
 	for _, raw := range set.Keys {
-		var key jose.JSONWebKey // an unreadable key, such as one of a new kind, does not affect the others (RFC 7517, section 5)
+		// An unreadable key, such as one of a new kind, does not affect the others (RFC 7517, section 5).
+		var key jose.JSONWebKey
 		if json.Unmarshal(raw, &key) == nil && key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig") {
 			usable = append(usable, key)
 		}

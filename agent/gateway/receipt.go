@@ -139,7 +139,8 @@ func (g *Gateway) keys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
-	if !slices.ContainsFunc(known, func(k settings.ReceiptKey) bool { return k.ID == g.Key.ID() }) { // the stored keys were damaged, so add this process's key
+	// If the stored keys were damaged, the key of this process is added.
+	if !slices.ContainsFunc(known, func(k settings.ReceiptKey) bool { return k.ID == g.Key.ID() }) {
 		if err := g.Callers.PublishReceiptKey(r.Context(), g.Key.ID(), g.Key.Public()); err != nil {
 			return err
 		}

@@ -144,7 +144,8 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		s.Disposition = denied
 	}
 	sum := sha256.Sum256(s.json())
-	s.etag = strconv.Quote(hex.EncodeToString(sum[:12])) // the tag does not cover the receipt, whose key differs between replicas
+	// The tag does not cover the receipt, whose key differs between replicas.
+	s.etag = strconv.Quote(hex.EncodeToString(sum[:12]))
 	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error
 		if s.Receipt, err = g.receipt(c, s); err != nil {

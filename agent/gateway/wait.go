@@ -130,7 +130,8 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	over := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer over.Stop()
 	for {
-		if s, err = g.state(ctx, client, id); err != nil || wanted(s) { // the request may have changed before the call of Watch
+		// The request may have changed before the call of Watch.
+		if s, err = g.state(ctx, client, id); err != nil || wanted(s) {
 			return s, err
 		}
 		select {
@@ -145,7 +146,8 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 
 // extend restarts the write deadline, so that an answer after a wait has the full time limit.
 func extend(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin)) // if setting the deadline fails, the write has no deadline
+	// If setting the deadline fails, the write has no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin))
 }
 
 // stream sends each state of a request as an event. The stream ends after the last state of the request.

@@ -205,7 +205,8 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 		defer cancel()
-		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil { // only the gateway can say whether the request was stored
+		// Only the gateway can say whether the request was stored.
+		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil {
 			return h.undecided(ctx, rec, r), false, nil
 		}
 	}
@@ -315,7 +316,8 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 			h.withdraw(ctx, r.ID, "The edit can't be applied: "+err.Error())
 			return Answer{Out: h.deny(h.event, fmt.Sprintf("The edit of an approver can't be applied: %s. The request %s was withdrawn.", err, r.ID))}, nil
 		}
-		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed))) // some agents report the edited arguments after the call
+		// Some agents report the edited arguments after the call.
+		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed)))
 		if err := rec.save(open); err != nil {
 			return Answer{}, fmt.Errorf("the state can't be written: %w", err)
 		}

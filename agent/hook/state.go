@@ -163,5 +163,6 @@ func (r record) move(from, to string) error { return os.Rename(r.path+from, r.pa
 
 // remove deletes the record of a request.
 func (r record) remove(extension string) {
-	os.Remove(r.path + extension) // a record that stays is pruned later, and the gateway reports that its request has ended
+	// A record that stays is pruned later, and the gateway reports that its request has ended.
+	os.Remove(r.path + extension)
 }

@@ -238,7 +238,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 		{"spaces between tokens", [][]string{{actDefinition, spaced}}},
 	} {
 		s.says(true, c.pages...)
-		if c.what != "two pages" && c.what != "an empty page" { // offered would wait forever, because the client does not report an unchanged list
+		// offered would wait forever, because the client does not report an unchanged list.
+		if c.what != "two pages" && c.what != "an empty page" {
 			o.offered()
 		}
 		o.ok(o.Requests.Reevaluate(t.Context()))

@@ -250,7 +250,8 @@ func (o *harness) stale() {
 // until waits for a condition.
 func (o *harness) until(otherwise string, is func() bool) {
 	o.t.Helper()
-	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) { // polls the condition, because nothing signals the change
+	// The loop polls the condition, because nothing signals the change.
+	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			o.t.Fatal(otherwise)
 		}

@@ -191,7 +191,8 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("call %d: %q, %v", i, text, err)
 		}
 		deadline := time.Now().Add(patience)
-		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] { // wait until the client has noticed the end of the server
+		// Wait until the client has noticed the end of the server.
+		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] {
 			if time.Now().After(deadline) {
 				t.Fatalf("its end is not seen: %+v", st)
 			}

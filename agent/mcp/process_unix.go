@@ -11,4 +11,5 @@ import (
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup signals all processes of a program's group.
-func signalGroup(p *os.Process, s syscall.Signal) { _ = syscall.Kill(-p.Pid, s) } // an error means that all processes of the group have ended
+// An error means that all processes of the group have ended.
+func signalGroup(p *os.Process, s syscall.Signal) { _ = syscall.Kill(-p.Pid, s) }

@@ -54,7 +54,8 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 		switch m.name {
 		case "params", "result", "error":
 			o[i].value = maskJSON(m.value, t.secrets)
-			if state := o.object(m.name).get("requestState"); state != nil { // requestState goes only to the server, so it stays unchanged
+			// requestState goes only to the server, so it stays unchanged.
+			if state := o.object(m.name).get("requestState"); state != nil {
 				before, _ := readObject(m.value)
 				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()
 			}

@@ -202,7 +202,8 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
-		if list, err := readObject(result); err == nil { // remove the caching hint, because the next read must reach the server
+		// Remove the caching hint, because the next read must reach the server.
+		if list, err := readObject(result); err == nil {
 			return o.with("result", list.without("ttlMs").bytes()).bytes()
 		}
 	}

@@ -218,7 +218,8 @@ func TestWriteThatFails(t *testing.T) {
 		t.Error("it was written into a directory that is not there")
 	}
 	at := filepath.Join(dir, "countersign.lock")
-	if err := os.MkdirAll(filepath.Join(at, "x"), 0o755); err != nil { // a file can't be renamed over a directory that is not empty
+	// A file can't be renamed over a directory that is not empty.
+	if err := os.MkdirAll(filepath.Join(at, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	err := (pins.Lock{}).Write(at)

@@ -199,7 +199,8 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	beat := time.NewTicker(min(progressEvery, max(limit/3, time.Second)))
 	defer beat.Stop()
 	for told := false; ; {
-		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) { // the request may have changed before the call of Watch
+		// The request may have changed before the call of Watch.
+		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}
 		rec = view.CallerRequest{} // free the record, which is large, during the wait

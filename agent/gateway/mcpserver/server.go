@@ -145,7 +145,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
-		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // without this check, DNS rebinding would let them call
+		// Without this check, a page of another machine could call by DNS rebinding.
+		http.Error(w, "pages of other machines can't call", http.StatusForbidden)
 		return nil
 	}
 	if r.Method == http.MethodPost {

@@ -28,8 +28,9 @@ const (
 const (
 	pollOften  = 250 * time.Millisecond // interval of polls for a new task; the interval grows while the task waits
 	pollSeldom = 15 * time.Second
-	quick      = 500 * time.Millisecond // a call that needs no approval is answered without a task if it ends within this time
-	longest    = time.Hour              // limit of one wait for a task's result
+	// A call that needs no approval is answered without a task if it ends within this time.
+	quick   = 500 * time.Millisecond
+	longest = time.Hour // limit of one wait for a task's result
 )
 
 func modern(version string) bool { return version >= modernVersion }

@@ -253,7 +253,8 @@ func insert(src string, n node, name string, value any) (string, error) {
 	}
 	at := n.members[len(n.members)-1].value.to
 	after := parser{src: src, at: at}
-	if after.space(); src[after.at] == ',' { // if a comma follows the last element, a comma also follows the new last element
+	// If a comma follows the last element, a comma also follows the new last element.
+	if after.space(); src[after.at] == ',' {
 		return src[:after.at+1] + added + "," + src[after.at+1:], nil
 	}
 	return src[:at] + "," + added + src[at:], nil

@@ -171,7 +171,8 @@ func TestRoundTrip(t *testing.T) {
 					return
 				}
 				got := read(t, tg.Path)
-				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) { // Uninstall also removes empty lists of other programs
+				// Uninstall also removes empty lists of other programs.
+				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) {
 					t.Errorf("got\n%s\nwant\n%s", got, text)
 				}
 				if info, err := os.Stat(tg.Path); err != nil || info.Mode().Perm() != 0o640 {
