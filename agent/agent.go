@@ -62,13 +62,13 @@ type Config struct {
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now
 	Count     func(ModelCall)  // called after each model call; nil: calls are not counted
-	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
+	// About returns Slack's profile of a person as JSON. If About is nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft shows people the output of a model step while the model writes it. If nil, people see only the complete
-	// answer.
+	// Draft shows people the output of a model step while the model writes it. If Draft is nil, people see only the
+	// complete answer.
 	Draft func(turn string, step int) Draft
-	// Progress shows people the progress of a run. If it is nil, people see only that the run is in progress.
+	// Progress shows people the progress of a run. If Progress is nil, people see only that the run is in progress.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry

@@ -160,7 +160,7 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits validates submitted values against the schema of a form. An example of its error: "amount: must be at least
+// Admits validates submitted values against the schema of a form. An example of an error is "amount: must be at least
 // 0.01".
 func Admits(schema, values json.RawMessage) error {
 	s, err := compileSchema(schema)
@@ -187,7 +187,8 @@ func newRunTimer(d time.Duration, timeUp func()) *runTimer {
 	return w
 }
 
-// fire ends the run, except if the timer was paused at the same moment.
+// fire is called when the time is up. fire ends the run. If the timer was paused at the same moment, fire does
+// nothing.
 func (w *runTimer) fire() {
 	w.mu.Lock()
 	up := w.holds == 0

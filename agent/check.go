@@ -25,7 +25,7 @@ func (p problem) String() string {
 	return p.path + ": " + p.text
 }
 
-// check validates arguments against the schema. An example of its error: "amount: must be at least 0.01; reason: is
+// check validates arguments against the schema. An example of an error is "amount: must be at least 0.01; reason: is
 // missing".
 func (s schema) check(args json.RawMessage) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))

@@ -88,8 +88,8 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault converts a decoding error into an error that names the argument and the fault, in the same words as
-// check. The text does not include the argument's value.
+// decodeFault converts a decoding error into an error that names the argument and the fault. The wording is the same
+// as in errors of check. The text does not include the argument's value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

@@ -15,8 +15,9 @@ import (
 // SchemaOf derives the JSON Schema of a tool's arguments from a struct. For the same struct, every build derives the
 // same bytes.
 //
-// The json tag of a struct field is the argument's name. A field is required unless it is a pointer or its json tag
-// has omitempty or omitzero. Unknown fields are refused. The following tags add to the description of a field:
+// The json tag of a struct field is the argument's name. Pointer fields, and fields whose json tag has omitempty or
+// omitzero, are optional. All other fields are required. Unknown fields are refused. The following struct tags
+// describe a field further:
 //
 //	doc:"Order number, such as ORD-123"    description for the model and the approvers
 //	min:"1" max:"40"                       bounds of a number, a text's characters, a list's items, or a map's names

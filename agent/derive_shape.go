@@ -25,7 +25,7 @@ type shape struct {
 	own      bool    // the type has its own decoder, so a type tag is required
 	item     *shape  // shape of a list's items, or of a map's values
 	fields   []field // fields of a struct
-	closed   bool    // struct without unknown fields
+	closed   bool    // unknown fields of the struct are refused
 }
 
 // field is one named part of an object.
@@ -94,7 +94,7 @@ func (s shape) appendFields(b []byte) []byte {
 	return keyword(b, "additionalProperties", []byte("false"))
 }
 
-// keyword adds a member to the current object, unless the value is nil.
+// keyword adds a member to the current object. If the value is nil, keyword adds nothing.
 func keyword(b []byte, name string, value []byte) []byte {
 	if len(value) == 0 {
 		return b

@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// Placeholders in the history, for two reasons. The API accepts no empty messages. Some servers refuse a call without
-// a result, or a user message directly after a result.
+// The history contains placeholders for two reasons. The API accepts no empty messages. Some servers refuse a call
+// without a result, or a user message directly after a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"

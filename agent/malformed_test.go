@@ -18,7 +18,7 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed is a test case with one answer of an endpoint. Most answers were seen from real servers. runs lists the
+// malformed is a test case with one answer of an endpoint. Most of the answers come from real servers. runs lists the
 // calls that may run, with exactly the bytes that the model wrote. fails says that the whole answer is discarded, and
 // failed is the reason. text is the text for people.
 type malformed struct {
@@ -179,7 +179,7 @@ var malformedAnswers = []malformed{
 	{name: "an event without an end", body: "data: " + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 	{name: "a comment without an end", body: ":" + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 
-	// Not a stream, or not a model.
+	// Responses that are not a stream, or not from a model.
 	{name: "a whole answer instead of a stream", header: http.Header{"Content-Type": {"application/json"}}, body: `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`, fails: true, failed: causeEndpoint},
 	{name: "a page", header: http.Header{"Content-Type": {"text/html"}}, body: "<html>data: nothing</html>\n", fails: true, failed: causeEndpoint},
 	{name: "status 500", status: 500, body: `{"error":{"message":"boom","type":"server_error"}}`, fails: true, failed: causeDown, worth: true},

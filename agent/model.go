@@ -103,7 +103,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
-		// With this API, some models accept tools only if reasoning is switched off.
+		// With the chat-completions API, some models accept tools only if reasoning is switched off.
 		r.ReasoningEffort = openai.ReasoningEffortNone
 		stream, err = c.api.CreateChatCompletionStream(ctx, r)
 	}

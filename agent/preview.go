@@ -14,8 +14,8 @@ import (
 )
 
 // Preview is the handler of store.TimerPreview. Preview calls a tool for the preview of a call that waits for
-// approval. A preview has the protections of a run: a time limit, recovery from panics, and an end at a pause. The
-// approval card shows the preview, or the reason why there is none.
+// approval. A preview has the protections of a run: a time limit, and recovery from panics. A pause ends a preview.
+// The approval card shows the preview, or the reason why there is none.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil {
@@ -85,5 +85,6 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow. The workflow shortens it further.
+// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow. The workflow shortens the preview
+// further.
 const maxToolPreviewBytes = 64 << 10

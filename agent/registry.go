@@ -15,8 +15,8 @@ import (
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
 // A tool with a Definition comes from an external source, which can change the tool at any time. The tool is callable
-// while the source's definition equals the pinned definition byte for byte; see [Registry.Pin]. If the definitions
-// differ, the tool is blocked. The registry then gives the reason.
+// while the source's definition equals the pinned definition; see [Registry.Pin]. Only spaces between JSON tokens may
+// differ. If the definitions differ, the tool is blocked, and the registry has the reason.
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered
@@ -24,7 +24,7 @@ type Registry struct {
 	sources    map[string]*source
 	version    uint64
 	print      string        // cached Fingerprint; empty: not computed yet
-	nextChange chan struct{} // closed on the next change; nil: there is no waiter
+	nextChange chan struct{} // closed on the next change; nil: no goroutine waits
 	changed    chan struct{} // the channel that Changed returns
 }
 

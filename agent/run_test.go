@@ -57,8 +57,8 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	}
 }
 
-// The outcome of every run is recorded according to the tool's effect. A run is recorded as a failure only if it
-// certainly changed nothing.
+// The outcome of every run is recorded according to the tool's effect. A run is recorded as a failure only if the
+// tool certainly changed nothing.
 func TestEndings(t *testing.T) {
 	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
 	unsure := func(ctx context.Context, in Invocation) (string, error) {

@@ -39,9 +39,9 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends requests for the model client. doer stores notes on the response, limits its size, and passes on only
-// the data lines of a stream. Keep-alive comments are dropped, because they would hide an error that the server sends
-// after them.
+// doer sends requests for the model client. doer stores notes on the response, limits the size of the response, and
+// passes on only the data lines of a stream. Keep-alive comments are dropped, because they would hide an error that
+// the server sends after them.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil

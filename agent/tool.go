@@ -15,16 +15,16 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Tool is a function that the model can call; [Func] makes one from a Go function. The policy, and not the tool, sets
-// the risk and the approvers.
+// Tool is a function that the model can call. [Func] makes a Tool from a Go function. The policy, and not the tool,
+// sets the risk and the approvers.
 type Tool struct {
 	// Name identifies the tool in the policy and for the model. A name has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
-	// Schema is the JSON Schema (2020-12 unless it declares another draft) of the arguments, which are an object.
-	// References must stay within the schema. Arguments that Schema does not name are refused, unless
-	// additionalProperties is true or a schema.
+	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is
+	// 2020-12. References must stay within the schema. If additionalProperties is true or a schema, arguments that
+	// Schema does not name are allowed. If not, they are refused.
 	Schema json.RawMessage
 	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
 	// run is repeated.
@@ -34,7 +34,7 @@ type Tool struct {
 	// Run runs the tool. The arguments are valid according to the schema. If the policy requires approval, people
 	// have approved the arguments.
 	//
-	// The model receives the returned text, which is JSON or plain words. An error means that nothing was done. The
+	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
 	// model and people read the error's text, so it should be one sentence without secrets. If it is unknown whether
 	// the tool acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other tool,
 	// people are asked for the outcome.
@@ -81,8 +81,8 @@ type Invocation struct {
 	// limit, Attach returns an error that wraps [ErrFile]. The bot posts the file in the thread. The model receives
 	// the file's name, type and size.
 	Attach func(File) error
-	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
-	// run may ask up to five times. If nobody was asked, Ask returns an error that wraps [ErrForm].
+	// Ask shows a form to the asker and waits at most ten minutes for the answer. The run's timer is paused during
+	// the wait. A run may ask up to five times. If nobody was asked, Ask returns an error that wraps [ErrForm].
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 
@@ -92,14 +92,15 @@ type Progress struct {
 	Text        string
 }
 
-// File is a file of a result, such as an image or a document. People receive the file; the model does not.
+// File is a file of a result, such as an image or a document. People receive the file. The model receives only the
+// file's name, type and size.
 type File struct {
 	Name string
 	Type string // the media type, such as image/png
 	Data []byte
 }
 
-// Form is a question of a running tool to its asker.
+// Form is a question of a running tool to the asker of the call.
 type Form struct {
 	From   string          // name of the asking party, for people
 	Text   string          // the question
@@ -140,7 +141,7 @@ func (r refusal) Error() string { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // ErrNotRun means that a run was not started, because the tool is missing or differs from the approved tool. The
-// tool's error wraps ErrNotRun. Cards then say that the call was not run, instead of that it failed.
+// tool's error wraps ErrNotRun. People then read that the call was not run.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/tracing"
 )
 
-// told has the values that the endpoint reported about an answer. They are used for traces.
+// told has the values that the endpoint reported about an answer. The values are used for traces.
 type told struct {
 	id, model, finish string
 	in, out           int // tokens; zero: not reported

@@ -40,7 +40,7 @@ func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem
 	return nil
 }
 
-// describes reports whether one of the schemas, describes members or items of the value. The schema true describes
+// describes reports whether one of the schemas describes members or items of the value. The schema true describes
 // none.
 func describes(applied []*jsonschema.Schema, v any) bool {
 	return slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool {
@@ -136,8 +136,8 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 }
 
 // applicable lists the schemas that apply to a value, through references and combinations. If a schema has several
-// alternatives, the alternatives that fit the value apply. If no alternative fits, all of them apply, because the
-// validator reports the mismatch.
+// alternatives, the alternatives that fit the value apply. If no alternative fits, all alternatives apply, because
+// the validator reports the mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)

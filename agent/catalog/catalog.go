@@ -21,7 +21,7 @@ import (
 
 // Config configures a Catalog.
 type Config struct {
-	// Registry has the compiled-in tools. If Registry is nil, these are the built-in tools.
+	// Registry has the compiled-in tools. If Registry is nil, the built-in tools are used.
 	Registry *agent.Registry
 	// Own lists the servers that are part of this program. These servers are connected before the bot starts, and need
 	// no pins. If the policy names a server with the same name, the policy's server is not connected.
@@ -29,9 +29,9 @@ type Config struct {
 	// OwnTools lists tools of the servers in Own. With OwnTools, a policy can be checked before the servers list
 	// their tools.
 	OwnTools []check.Tool
-	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
+	// Wrap may change a server's tool before it is registered. If Wrap is nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
-	// Log receives the messages for the operator. If nil, nothing is logged.
+	// Log receives the messages for the operator. If Log is nil, nothing is logged.
 	Log *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
@@ -151,7 +151,7 @@ func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	return nil
 }
 
-// replaceDeclared registers the declared tools of a policy, and removes the sources that are no longer declared.
+// replaceDeclared registers the declared tools of a policy, and removes the sources that the policy does not declare.
 func (c *Catalog) replaceDeclared(file *config.File, before, now []declared) yamldoc.Problems {
 	for _, old := range before {
 		if !slices.ContainsFunc(now, func(d declared) bool { return d.source == old.source }) {

@@ -82,7 +82,7 @@ func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 
 // Reader reads the files of a policy repeatedly. Reader parses the policy file only after a change of its content.
 type Reader struct {
-	Path string // of the policy file
+	Path string // path of the policy file
 
 	last []byte
 	apis []config.OpenAPI
@@ -98,7 +98,7 @@ func (r *Reader) Policy() (Files, error) {
 	return r.With(data), nil
 }
 
-// With adds to the content of a policy file the OpenAPI files that the policy names.
+// With returns the content of a policy file together with the OpenAPI files that the policy names.
 func (r *Reader) With(policy []byte) Files {
 	if r.last == nil || !bytes.Equal(policy, r.last) {
 		r.last, r.apis = policy, nil

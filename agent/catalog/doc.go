@@ -9,8 +9,8 @@
 //   - If a policy or its pins can't be used, the previous policy and pins stay in force.
 //   - If the next policy does not change a source, the source keeps its connection.
 //   - A tool of an external source is blocked as soon as the source offers a definition that differs from the tool's
-//     pin. The policy may instead let such a tool count as unknown. If a caller reads a tool and then [Catalog.Policy],
-//     the policy is at least as new as that version of the tool.
+//     pin. With a setting of the policy, the tool counts as unknown instead. If a caller reads a tool and after that
+//     calls [Catalog.Policy], the returned policy is at least as new as the tool.
 //   - The pinned tools of a source are known even while the source is unreachable. An unreachable source delays the
 //     start only for a short time.
 //

@@ -23,7 +23,8 @@ type driftReporter struct {
 // loggedLines limits the lines of a logged change. The command "countersign tools show" prints the whole change.
 const loggedLines = 12
 
-// ReportDrift logs tools that differ from their pins since the last call, and tools whose difference has disappeared.
+// ReportDrift logs what changed since its last call: new differences between tools and pins, and differences that
+// have disappeared.
 func (c *Catalog) ReportDrift() { c.drift.report() }
 
 func (d *driftReporter) report() {

@@ -70,8 +70,8 @@ func Described(tools *agent.Registry) []check.Tool {
 // has this name.
 const httpSource = "the policy's http section"
 
-// apiPrefix begins the source name of an OpenAPI file's tools. The file's name in the policy follows. No server's
-// name begins with this prefix.
+// apiPrefix is the prefix of the source name of an OpenAPI file's tools. The rest of the source name is the file's
+// name in the policy. No server's name begins with this prefix.
 const apiPrefix = "openapi."
 
 // declared has the tools of a source that needs no server. The source is the http section of the policy file, or an

@@ -164,7 +164,7 @@ func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 }
 
 // Execute requests the approval of a call that Countersign runs, and waits for the result. If the call was rejected
-// or failed, the error is nil, and the status of the returned request says so.
+// or failed, the error is nil. The status of the returned request has the outcome.
 func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, error) {
 	r, err := c.Ask(ctx, key, "execute", call)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, 
 	return c.Wait(ctx, r, nil)
 }
 
-// Claim uses up an approval. An approval can be claimed only once.
+// Claim claims an approval, so that the caller may run the tool. An approval can be claimed only once.
 func (c *Client) Claim(ctx context.Context, r *Request) (*Request, error) {
 	var claimed Request
 	err := c.do(ctx, exchange{method: http.MethodPost, path: r.path("claim"), body: encode(map[string]string{"args_sha256": r.ArgsSHA256})}, &claimed)
@@ -202,7 +202,7 @@ const (
 )
 
 // Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. text is the result or the
-// reason, for people. A text that is too long is cut.
+// reason, for people. A text that is too long is shortened.
 func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
 	if text != "" {

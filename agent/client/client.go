@@ -19,8 +19,8 @@ import (
 
 // Client sends the requests of one caller to one gateway. The methods of a Client may be called concurrently.
 type Client struct {
-	// Patience limits how long a request is repeated while the gateway is unreachable or unavailable. [New] sets one
-	// minute, because a gateway restarts within a minute.
+	// Patience limits how long a request is repeated while the gateway is unreachable or unavailable. [New] sets
+	// Patience to one minute, because a gateway restarts within a minute.
 	Patience time.Duration
 
 	address string // without a slash at the end

@@ -78,7 +78,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestEdit shows that the client gets the approver's exact bytes after an edit. The client does not claim an edit
+// TestEdit checks that the client gets the approver's exact bytes after an edit. The client does not claim an edit
 // with a wrong hash.
 func TestEdit(t *testing.T) {
 	g, c := start(t)
@@ -373,9 +373,9 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// Stdio sends a message once if the gateway answers, in whatever notation the gateway writes the id. The client reads
-// the next message after the answer to "initialize". For this reason, all attempts have ended when Stdio has read its
-// whole input.
+// If the gateway answers a message, Stdio sends the message only once, even if the answer has the id in another
+// notation. The test sends "initialize", because Stdio waits for the answer to this message. When Stdio returns, all
+// attempts have ended.
 func TestStandardInputOnce(t *testing.T) {
 	for id, answer := range map[string]string{`1.0`: `1`, `"a\/b"`: `"a/b"`, `"\u0041"`: `"A"`, `12345678901234567890123`: `-1`, `7`: `7`} {
 		var calls atomic.Int64

@@ -52,7 +52,7 @@ func ParseKeys(set []byte) (Keys, error) {
 }
 
 // Receipt has the facts about an approved call, signed by a gateway. A receipt does not say whether the approval was
-// already used. Only the answer to a claim says this.
+// already used. Only the answer to a claim says whether the approval was used.
 type Receipt struct {
 	Issuer     string   `json:"iss"`
 	Audience   Audience `json:"aud"`

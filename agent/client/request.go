@@ -36,7 +36,7 @@ const (
 	Succeeded Status = "succeeded" // it ran
 	Failed    Status = "failed"    // ran with an error
 	Unknown   Status = "unknown"   // it is unknown whether it ran
-	Rejected  Status = "rejected"  // this status and all following ones: it was not run
+	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run
 	Expired   Status = "expired"
 	Withdrawn Status = "withdrawn"
 	Revoked   Status = "revoked"  // an approver withdrew the approval

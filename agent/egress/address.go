@@ -82,7 +82,7 @@ func kindOf(a netip.Addr) (kind, bool) {
 	return kind{}, false
 }
 
-// embedded returns the IPv4 address to which a NAT64 gateway would connect.
+// embedded returns the IPv4 address in a NAT64 address. A NAT64 gateway connects to this IPv4 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !nat64.Contains(a) {
 		return netip.Addr{}, false
@@ -134,8 +134,8 @@ func plainLabel(label string) bool {
 	return label != "" && len(label) <= 63
 }
 
-// looksNumeric reports whether a parser could read the last label as part of an address. The result is true if the
-// label has only decimal or hexadecimal digits.
+// looksNumeric reports whether a parser could read the last label of a host name as part of an IP address. The result
+// is true if the label has only decimal or hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

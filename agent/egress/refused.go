@@ -18,8 +18,8 @@ type Refused struct {
 	Host   string // as requested
 	Reason string // the reason, as the rest of a sentence
 	Permit string // the allow entry that would permit the destination; empty: no entry would, or none is suggested
-	// Redirect means that the refused destination came from a redirect. The redirecting server has then received the
-	// request.
+	// Redirect means that the refused destination came from a redirect. In this case, the redirecting server has
+	// received the request.
 	Redirect bool
 }
 

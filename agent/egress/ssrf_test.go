@@ -204,8 +204,8 @@ func (h *network) client(allow ...string) *http.Client {
 	return c
 }
 
-// naive returns a client without the guard. The client's dialer reads numeric hosts as the C library does, and unlike
-// Go's resolver.
+// naive returns a client without the guard. The client's dialer reads numeric hosts as the C library does. Go's
+// resolver reads them differently.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -88,7 +88,7 @@ var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-
 //   - For a request that only reads, up to MaxRedirects redirects are followed. Once the host, port or scheme has
 //     changed, all further requests omit headers that may be secret.
 //   - A request that writes never becomes a request that reads. A response with status 301, 302 or 303 is returned to
-//     the caller. A 307 or 308 repeats the request, but only to the same host, port and scheme.
+//     the caller. After a 307 or 308, the request is repeated if the host, port and scheme are the same.
 //   - Redirects from https to http are not followed.
 func follow(next *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]

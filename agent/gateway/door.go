@@ -24,21 +24,21 @@ func (s state) Over() bool { return s.over() }
 // Question is an approver's question to the caller.
 type Question = question
 
-// The statuses of a request that package mcpserver distinguishes.
+// The statuses that package mcpserver uses.
 const (
 	StatusApproved = string(approvers.Approved)
 	StatusRunning  = view.CallerRunning
 )
 
-// The dispositions that package mcpserver needs.
+// The dispositions that package mcpserver uses.
 const (
 	Executed  = executed
 	Denied    = denied
 	Uncertain = uncertain
 )
 
-// Handle adds a handler for a path, with the authentication of clients. If serve returns an error, the client gets it
-// as a problem.
+// Handle adds a handler for a path. The gateway authenticates the client before it calls serve. If serve returns an
+// error, the client receives the error as a problem.
 func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) {
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }

@@ -54,7 +54,7 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 				t.Errorf("the receipt has %+v (%v)", claims, err)
 			}
 
-			request.Execution.State = approvers.ExecutionSucceeded // in its last state, so that the stream ends
+			request.Execution.State = approvers.ExecutionSucceeded // the last state, so that the stream ends
 			g = testGateway(t, fakeCallers{}, &fakeViews{request: request})
 			stream := httptest.NewRecorder()
 			g.ServeHTTP(stream, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream"))

@@ -240,7 +240,7 @@ func tokenOf(r *http.Request) string {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
 	out := &recorder{ResponseWriter: w}
 	control := http.NewResponseController(w)
-	// A waiting handler restarts the deadline. If setting it fails, the write has no deadline.
+	// A waiting handler restarts the deadline. If setting the deadline fails, the write has no deadline.
 	_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
@@ -266,7 +266,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	g.Log.Debug("answered a caller", "client", client, "operation", operation, "status", out.status)
 }
 
-// challenge says how to authenticate, and where to get a token (RFC 6750, RFC 9728).
+// challenge returns the header that says how to authenticate, and where to get a token (RFC 6750, RFC 9728).
 func (g *Gateway) challenge(r *http.Request) string {
 	c := `Bearer realm="countersign"`
 	if r.Header.Get("Authorization") != "" {

@@ -21,7 +21,7 @@ import (
 	"countersign/approvers"
 )
 
-// The gateway is an OAuth 2.1 resource server (RFC 9728): The gateway accepts access tokens (RFC 9068) that an
+// The gateway is an OAuth 2.1 resource server (RFC 9728). The gateway accepts access tokens (RFC 9068) that an
 // authorization server has issued for the gateway. The policy assigns the tokens of a server to a client. There are
 // two kinds of tokens:
 //

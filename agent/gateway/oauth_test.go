@@ -273,7 +273,7 @@ func TestAttackedTokens(t *testing.T) {
 	}
 }
 
-// If a key can't be read, for example because its kind is unknown, the other keys still work.
+// If a key can't be read, for example because its kind is unknown, the gateway uses the other keys.
 func TestForeignKeys(t *testing.T) {
 	h := newIssuer(t)
 	h.foreign = []string{

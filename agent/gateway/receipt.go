@@ -38,7 +38,7 @@ func NewReceiptKey() ReceiptKey {
 
 // Public returns the public key.
 func (k ReceiptKey) Public() []byte {
-	public, _ := k.private.Public().(ed25519.PublicKey) // the type never differs
+	public, _ := k.private.Public().(ed25519.PublicKey) // an Ed25519 key always has this type
 	return public
 }
 

@@ -19,8 +19,8 @@ type member struct {
 	raw  []byte
 }
 
-// members returns the members of a JSON object. Duplicate names are refused, because JSON parsers differ in the value
-// that they use.
+// members returns the members of a JSON object. Duplicate names are refused, because JSON parsers differ in which of
+// the values they use.
 func members(raw []byte) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {

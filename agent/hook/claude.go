@@ -35,8 +35,8 @@ var claudeCode = dialect{
 }
 
 // codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two differences. The
-// answer "allow" is valid only with changed arguments. The answer to a permission request can't change arguments.
-// Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
+// answer "allow" is valid only with changed arguments. The answer to a permission request can't change arguments. See
+// codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
 var codex = dialect{
 	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// copilot is the dialect of GitHub Copilot CLI. Source: content/copilot/reference/hooks-reference.md in github/docs.
-// The agent has two input formats. The format in camelCase does not contain the event's name, so the settings put the
+// copilot is the dialect of GitHub Copilot CLI. See content/copilot/reference/hooks-reference.md in github/docs. The
+// agent has two input formats. The format in camelCase does not contain the event's name, so the settings put the
 // name into the command. The format in PascalCase contains the event's name, and has other names for the tools.
 var copilot = dialect{
 	Agent: Agent{Name: "copilot", Title: "GitHub Copilot CLI", Timeout: 30 * time.Second, Comfort: true},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cursor is the dialect of Cursor. Source: cursor.com/docs/hooks. The hooks are installed with Cursor's setting
+// cursor is the dialect of Cursor. See cursor.com/docs/hooks. The hooks are installed with Cursor's setting
 // failClosed. With failClosed, an empty answer also blocks a call. The model reads user_message, and not
 // agent_message. Cursor does not document a time limit for hooks.
 var cursor = dialect{

@@ -12,7 +12,7 @@
 //   - control: the hook answers an event before each tool call, and other people decide. If anything fails, the call is
 //     denied.
 //   - comfort: the hook answers an event of the agent's own permission dialog, and the agent's user decides on their
-//     phone. If anything fails, the agent's dialog asks.
+//     phone. If anything fails, the agent's dialog asks the user.
 //
 // The package promises:
 //

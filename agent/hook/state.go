@@ -15,8 +15,8 @@ import (
 )
 
 // A record stores a request for the later hook processes of a session. A record is a file, and the extension of the
-// file's name is the state of the record. If several processes rename the file, only one of them succeeds. So a
-// record has only one owner.
+// file's name is the state of the record. If several processes rename the file, only one of them succeeds. For this
+// reason, a record has only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
 	Request string   `json:"request"` // id of the request; empty: not known yet
@@ -107,7 +107,8 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 //
 // The hook tells an agent to repeat a call that ended without a decision. For this reason, an identical call is
 // treated as the repetition, even if its id is different. There is no time limit, because the record is removed when
-// the request is claimed or has ended. If the record's request has ended in the meantime, the gateway reports this.
+// the request is claimed or has ended. If the record's request has ended in the meantime, the gateway reports the
+// end.
 func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
 		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {

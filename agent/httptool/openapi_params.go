@@ -117,7 +117,7 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// described adds a description to a schema without one.
+// described adds a description to a schema that has none.
 func described(schema, description any) any {
 	o, ok := schema.(map[string]any)
 	text, given := description.(string)

@@ -137,8 +137,9 @@ func (a *api) lacks(name string) string {
 	return fmt.Sprintf("add headers: {%s: %s}", header, example)
 }
 
-// definition returns the definition of an operation that is pinned. The definition has the file's description of the
-// request with all references, and the policy's address and headers. It does not have the description of responses.
+// definition returns the definition of an operation, which is the tool's pinned definition. The definition has the
+// file's description of the request with all references, and the policy's address and headers. It does not have the
+// description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

@@ -120,7 +120,8 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	return o, o.aim(path)
 }
 
-// connect gives an operation its client, and checks the values of the environment in its headers.
+// connect sets the HTTP client of an operation. connect also checks the values of environment variables in the
+// operation's headers.
 func (o *operation) connect(path string, f *filler, allow []string) error {
 	if len(f.missing) > 0 {
 		return &Problem{Path: path, Message: strings.Join(f.missing, " and ") + " is not set in the environment", Hint: "set it, or take ${" + f.missing[0] + "} out"}

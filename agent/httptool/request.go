@@ -30,7 +30,7 @@ const (
 // body describes which arguments form a request's body, and the format of the body.
 type body struct {
 	kind bodyKind
-	arg  string // the argument that is the whole body; empty: the body has all arguments without another place
+	arg  string // the argument that is the whole body; empty: the body has all arguments that have no other place
 	mime string
 }
 

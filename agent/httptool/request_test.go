@@ -291,7 +291,8 @@ func quoted(v any) string {
 	return string(out)
 }
 
-// A call has the header traceparent if and only if it is traced. The header contains only the ids of the trace.
+// A traced call has the header traceparent, and other calls do not have it. The header contains only the ids of the
+// trace.
 func TestTraceparent(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, repeated)

@@ -63,8 +63,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOfTwoRuns checks a question that could belong to two runs. The client declines the question, because it might
-// reach the wrong person.
+// TestAskOfTwoRuns checks a question that could belong to two runs. The client declines the question, because the
+// question might reach the wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
 	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}

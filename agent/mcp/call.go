@@ -109,8 +109,8 @@ func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 	return m
 }
 
-// rejected converts a server's error response. The result says that the server refused the call, or that the outcome
-// is unknown.
+// rejected converts a server's error response. The returned error says that the server refused the call, or that the
+// outcome is unknown.
 func rejected(a *answer) error {
 	said := cut(a.message, maxError)
 	switch a.code {

@@ -28,12 +28,12 @@ type carrier struct {
 	broken  func()       // called when a request fails, because the server may have been replaced
 }
 
-// errElsewhere is the error for a redirect, which the client does not follow, because the headers may be sent only to
-// the address in the policy.
+// errElsewhere is the error for a redirect. The client does not follow redirects, because the headers may be sent
+// only to the address in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
-// newCarrier returns the HTTP client for a server's address. It also returns the client plain for the sign-in, which
-// does not send the headers.
+// newCarrier returns the HTTP client for a server's address. It also returns plain, the client for the sign-in. The
+// client plain does not send the headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -82,7 +82,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	}
 	id := questionID(raw)
 	r.ContentLength = int64(len(raw))
-	r.GetBody = nil // only the SDK's caller can decide whether a retry is safe
+	r.GetBody = nil // prevents a retry by net/http, which can't decide whether a retry is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
 	resp, err := c.send(r)
 	if err != nil {
@@ -103,8 +103,8 @@ func questionID(raw []byte) string {
 	return string(o.get("id"))
 }
 
-// sending is a request's body. The first read of the body sets f.sent, because the server may have received the
-// request after that.
+// sending is a request's body. The first read of the body sets f.sent, because after this read, the server may have
+// received the request.
 type sending struct {
 	*bytes.Reader
 	f *flight
@@ -194,7 +194,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	return resp, nil
 }
 
-// limited returns a body that ends after most bytes.
+// limited returns a body that ends at the limit. most is the limit in bytes.
 func limited(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader

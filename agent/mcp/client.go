@@ -37,7 +37,7 @@ type Client struct {
 	byName  map[string]*server
 }
 
-// ErrServer means that no server has the name.
+// ErrServer means that the policy has no server with the given name.
 var ErrServer = errors.New("the policy has no MCP server of that name")
 
 // Open returns a client. Nothing is started before [Client.Run].

@@ -25,7 +25,7 @@ type definition struct {
 	output *jsonschema.Schema
 }
 
-// ErrDefinition means that a server's definition is not usable as a tool. The error that wraps it gives the reason.
+// ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
 var ErrDefinition = errors.New("this definition can't be used as a tool")
 
 // define converts a server's definition to a tool without a Run.

@@ -6,8 +6,9 @@
 //   - A faulty server affects only its own calls. Every message has a size limit, and every wait has a time limit.
 //     Each server has its own connection, which is re-established after increasing delays.
 //   - The definition of a tool consists of the exact bytes in the server's list. This package compares definitions byte
-//     for byte; the pins of package pins ignore only the spaces between tokens. A call is sent only if the server's list
-//     has the registered definition. The list must have been read on the same connection, at most a few seconds earlier.
+//     for byte. The pins of package pins ignore only the spaces between tokens. A call is sent only if the server's
+//     list has the registered definition. The list must have been read on the same connection, at most a few seconds
+//     earlier.
 //   - The arguments are sent as the approved bytes, with one exception. Over pipes, a message is one line, so a line
 //     break between two JSON tokens is sent as a space.
 //   - If the outcome of a call is unknown, its error wraps agent.ErrOutcomeUnknown. Any other error means that nothing

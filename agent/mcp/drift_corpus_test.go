@@ -176,7 +176,7 @@ func TestDriftCorpus(t *testing.T) {
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
 }
 
-// registered returns the tool for a definition, as a run that began before the change has it.
+// registered returns the tool with a definition. A run that began before a change of the definition uses this tool.
 func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))
@@ -238,7 +238,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 		{"spaces between tokens", [][]string{{actDefinition, spaced}}},
 	} {
 		s.says(true, c.pages...)
-		// offered would wait forever, because the client does not report an unchanged list.
+		// For the same tools in the same order, the client reports no list, so offered would wait forever.
 		if c.what != "two pages" && c.what != "an empty page" {
 			o.offered()
 		}

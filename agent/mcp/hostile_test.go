@@ -247,7 +247,7 @@ func watchMemory(t *testing.T) (stop func()) {
 	}
 }
 
-// settled waits until the number of goroutines is at most before.
+// settled waits until the number of goroutines is not greater than before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

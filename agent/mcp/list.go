@@ -99,10 +99,10 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	return tools, page.text("nextCursor"), nil
 }
 
-// errDrifted means that a tool was not called, because the server changed its definition.
+// errDrifted means that a tool was not called, because the server changed the tool's definition.
 var errDrifted = fmt.Errorf("%w: its definition on the server differs from the pinned one; an operator must review it (countersign tools)", agent.ErrNotRun)
 
-// errGone means that a tool was not called, because the server's list does not have it.
+// errGone means that a tool was not called, because the server's list does not have the tool.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
 // verify checks that the server's current definition of a tool equals the registered definition. If the last list is

@@ -86,8 +86,8 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims checks that a server's claims about its tools are stored as claims. The claims have no effect unless the
-// operator trusts them.
+// TestClaims checks that a server's claims about its tools are stored as claims. The claims have an effect only if
+// the operator trusts them.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
 		return []byte(`{"name":"t","title":"Title","inputSchema":{"type":"object"},"annotations":` + annotations + `}`)

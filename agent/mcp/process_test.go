@@ -105,7 +105,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestNoOrphans checks that a server's child processes end with the server. A server that ignores SIGTERM is killed
+// TestNoOrphans checks that a server's child processes end with the server. A server that ignores SIGTERM is killed.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"leaves children", "does not want to end"} {
 		t.Run(role, func(t *testing.T) {

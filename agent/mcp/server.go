@@ -17,7 +17,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// server is one server of the policy, across all its connections.
+// server is the state of one server of the policy, over all its connections.
 type server struct {
 	config.Server
 	lookup  func(string) (string, bool)

@@ -81,7 +81,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	go func() {
-		_ = ses.sdk.Wait() // ignored, because the tap and the process have better reasons
+		_ = ses.sdk.Wait() // the error is ignored, because the tap and the process have the reason for the end
 		close(ses.done)
 	}()
 	return ses, nil
@@ -218,7 +218,7 @@ func (ses *session) end() {
 	if ses.process != nil {
 		ses.process.end()
 	}
-	go func() { _ = ses.sdk.Close() }() // closes done when it has ended
+	go func() { _ = ses.sdk.Close() }() // the call also causes done to be closed
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
 	select {

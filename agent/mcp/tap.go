@@ -39,7 +39,7 @@ type outgoing struct {
 	flight *flight
 }
 
-// question is a question of the server to a person, with the bytes of its form.
+// question is a question of the server to a person. It has the bytes of the form's schema.
 type question struct {
 	flight *flight // the call to which the question belongs; nil: unknown
 	schema json.RawMessage
@@ -210,8 +210,8 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 	return raw
 }
 
-// finished handles a call's result. The SDK gets an empty result, because the flight has the real one. If the result
-// contains questions of the server, the SDK gets the questions.
+// finished handles a call's result. The SDK gets an empty result, because the flight has the real result. If the
+// result contains questions of the server, the SDK gets the questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {

@@ -125,7 +125,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one changed place of a definition. A nil side means that the place is missing in this definition.
+// difference is one place in which two definitions differ. A nil side means that the place is missing in this
+// definition.
 type difference struct {
 	path       string
 	before, is *string

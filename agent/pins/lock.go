@@ -1,6 +1,6 @@
 // Package pins stores the reviewed definition of every tool of an external source. The definitions are in
 // countersign.lock, beside the policy file, with the bytes that the source sent. A definition that differs from the
-// pin in a single byte counts as an unreviewed tool.
+// pin counts as an unreviewed tool.
 //
 // The file is JSON, in a form for people and for git. The tools are sorted by name, and each value that can change
 // has its own line. Spaces between tokens make no difference. Every other difference counts, such as another order of

@@ -45,7 +45,8 @@ func programs(t *testing.T) map[string]string {
 	return out
 }
 
-// compile compiles the client and the programs, and returns the folder with them.
+// compile compiles the client and the programs, and returns the path of Node.js and the folder with the compiled
+// programs.
 func compile(t *testing.T) (node, dir string) {
 	t.Helper()
 	node, tool := npm.Require(t, untried)
@@ -64,7 +65,7 @@ func compile(t *testing.T) (node, dir string) {
 	for _, e := range entries {
 		must(os.Symlink(filepath.Join(packages, e.Name()), filepath.Join(modules, e.Name())))
 	}
-	// As after an installation, the client is in a separate directory beside the programs.
+	// The client is in a separate directory beside the programs, as it is after an installation.
 	lib := filepath.Join(dir, "client")
 	must(os.CopyFS(lib, os.DirFS("../typescript")))
 	must(os.Symlink(lib, filepath.Join(modules, "countersign-client")))

@@ -93,8 +93,8 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 }
 
 // propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on
-// its way to the client. propose then waits until that answer is sent, and proposes the call a second time. If the
-// answer was delivered, the second proposal creates a new request.
+// its way to the client. propose then waits until the earlier answer is sent, and proposes the call a second time. If
+// the answer was delivered, the second proposal creates a new request.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
@@ -249,7 +249,7 @@ func asks(s gateway.State) bool {
 	return ok
 }
 
-// open returns the first unanswered question of a request that still waits.
+// open returns the first unanswered question of a request that waits for a decision.
 func open(s gateway.State) (q gateway.Question, ok bool) {
 	i := slices.IndexFunc(s.Questions, func(q gateway.Question) bool { return q.Answer == "" })
 	if len(s.WaitsFor) == 0 || i < 0 {

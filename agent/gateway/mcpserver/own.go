@@ -43,8 +43,8 @@ func ownTools() map[string]ownTool {
 	}
 }
 
-// read parses the arguments of an own tool. known lists the allowed argument names. The argument "request" is
-// required, and read returns its value.
+// read parses the arguments of a tool of this server. known lists the allowed argument names. The argument "request"
+// is required, and read returns its value.
 func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, string, error) {
 	of := object(args)
 	for name := range of {

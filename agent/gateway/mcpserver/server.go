@@ -315,8 +315,8 @@ type held struct {
 
 type heldKey struct{ client, session, id string }
 
-// remember is how long after an answer a cancellation of the call is accepted. The client may have sent the
-// cancellation before it received the answer.
+// remember is the time after an answer during which the server accepts a cancellation of the call. The client may
+// have sent the cancellation before it received the answer.
 const remember = time.Minute
 
 func (h *held) add(key heldKey, x *exchange) (end func()) {
@@ -364,8 +364,8 @@ func (s *Server) dropped(ctx context.Context, key heldKey) {
 }
 
 // deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon
-// as it has the answer. The repetition must wait until the answer is recorded as delivered, because only then it is a
-// new request.
+// as it has the answer. The repetition waits until the answer is recorded as delivered, so that the workflow treats
+// the repetition as a new request.
 type deliveries struct {
 	mu sync.Mutex
 	by map[string]*delivery // by request

@@ -158,7 +158,7 @@ func (t Target) events() ([]string, error) {
 }
 
 // command returns the shell command for an event. If the process crashes in the profile control, the command's exit
-// code denies the call. If it crashes in the profile comfort, the agent's dialog decides.
+// code denies the call. If the process crashes in the profile comfort, the agent's dialog decides.
 func (t Target) command(event string) string {
 	f := forms[t.Agent.Name]
 	parts := []string{quote(t.Program[0])}
