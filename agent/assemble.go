@@ -38,8 +38,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are a complete JSON object. A further piece would make a complete object
-// invalid.
+// whole reports whether the received arguments are a complete JSON object. A further piece would make a complete
+// object invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))

@@ -36,8 +36,8 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// The delay varies by up to a fifth, depending on the turn. Without this variation, conversations whose calls
-	// failed together would also retry together. The delay is at least the delay that the server asked for.
+	// The delay varies by up to a fifth, depending on the turn. If all delays were equal, conversations that failed
+	// at the same time would also retry at the same time. The delay is at least the delay that the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }

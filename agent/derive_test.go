@@ -123,7 +123,7 @@ func TestSchemaGolden(t *testing.T) {
 	}
 }
 
-// registeredCheck returns the argument check of a tool whose function has these arguments.
+// registeredCheck returns the argument check of a tool whose function has the arguments Args.
 func registeredCheck[Args any](t *testing.T) func(json.RawMessage) error {
 	t.Helper()
 	var r Registry

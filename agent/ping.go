@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Errors of Ping and Try, which wrap these values and add the reason.
+// Errors of Ping and Try. The wrapping error gives the reason.
 var (
 	// ErrModelUnreachable means that the model's endpoint does not respond, or that it is not a chat-completions
 	// endpoint.

@@ -58,7 +58,7 @@ func (r *Registry) Register(t Tool) error {
 	return nil
 }
 
-// prepare validates a tool and derives the other values of registered.
+// prepare validates a tool and derives the other fields of registered.
 func prepare(t Tool) (registered, error) {
 	if problem := t.check(); problem != "" {
 		return registered{}, fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)

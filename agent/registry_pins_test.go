@@ -176,8 +176,8 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	}
 }
 
-// If only the lock file has listed a tool so far, the tool's run waits for the source. The run uses only the pinned
-// definition.
+// If the source has not listed a pinned tool yet, a run of the tool waits for the source. The run uses only the
+// pinned definition.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)

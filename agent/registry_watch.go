@@ -39,7 +39,8 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes so far. If the number has not changed, values read earlier are up to date.
+// Version returns the number of changes since the creation of the registry. If the number has not changed, values
+// read earlier are up to date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

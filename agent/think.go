@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn and records exactly one
-// of these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If Think is
-// interrupted, nothing is recorded. The timer then starts Think again.
+// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn, and records exactly one
+// result. The result is a proposal of calls, an answer, a scheduled retry, or a stop with a sentence for people. If
+// Think is interrupted, nothing is recorded. The timer then starts Think again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 	b, err := a.Turns.Begin(ctx, t.Ref)
 	if err == nil {

@@ -166,8 +166,8 @@ func (c *Catalog) IsOwn(source string) bool {
 	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
 }
 
-// Known returns the tools of a policy that is not in force yet. The result has all tools that are known without
-// contacting a server. lockName is the name of the lock file in error messages.
+// Known returns the tools of a policy that is not in force yet. The result has all tools that are known without a
+// connection to a server. lockName is the name of the lock file in error messages.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {

@@ -19,6 +19,6 @@
 // in the lock file are a [LockError].
 //
 // Files, in reading order: catalog.go (connections), calls.go (counters), content.go (the files of a policy),
-// offline.go (tools that are known without contacting a server), lock.go, policy.go, drift.go (log and /readyz),
-// report.go (the state of all tools, for commands).
+// offline.go (tools that are known without a connection), lock.go, policy.go, drift.go (log and /readyz), report.go
+// (the state of all tools, for commands).
 package catalog

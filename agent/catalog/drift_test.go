@@ -50,8 +50,8 @@ func TestDriftIsTold(t *testing.T) {
 	}
 }
 
-// When the tools change, the policy in force is updated: it has the new risks from trusted sources, and the new list
-// of tools that count as unknown.
+// When the tools change, the policy in force is updated. The updated policy has the new risks from trusted sources,
+// and the new list of tools that count as unknown.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")

@@ -27,10 +27,10 @@ func builtIn() (*agent.Registry, error) {
 	return r, nil
 }
 
-// Offline returns the tools of a policy that are known without contacting a server: built-in tools, tools that the
-// policy declares, and tools that the lock file pins. path is the path of the policy file. An empty path means a
-// built-in policy, which has no lock file. Errors in the policy's sources are [yamldoc.Problems]. An error in the
-// lock file is a [LockError].
+// Offline returns the tools of a policy that are known without a connection to a server. These are built-in tools,
+// tools that the policy declares, and tools that the lock file pins. path is the path of the policy file. An empty
+// path means a built-in policy, which has no lock file. Errors in the policy's sources are [yamldoc.Problems]. An
+// error in the lock file is a [LockError].
 func Offline(file *config.File, path string) (*agent.Registry, error) {
 	lock, err := ReadLock(path)
 	if err != nil {

@@ -87,7 +87,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	return nil
 }
 
-// ExamineOffline reports on the tools of a policy that are known without contacting a server.
+// ExamineOffline reports on the tools of a policy that are known without a connection to a server.
 func ExamineOffline(file *config.File, path string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {

@@ -86,8 +86,8 @@ const receiptType = "countersign-receipt+jwt"
 // ErrReceipt means that a receipt does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
 
-// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for this
-// tool and exactly these bytes of arguments.
+// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for the
+// given tool and exactly the given bytes of arguments.
 func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time) (Receipt, error) {
 	var r Receipt
 	invalid := func(why string) (Receipt, error) { return Receipt{}, fmt.Errorf("%w: %s", ErrReceipt, why) }

@@ -188,9 +188,9 @@ type issuerKeys struct {
 	err   error     // error of the last read
 }
 
-// find returns the keys that may have signed a token: the keys with the token's key id, or all keys if the token has
-// no key id. If the keys are old or the key id is unknown, find reads the keys from the issuer, at most once per
-// keysPause. Callers that can use the present keys do not wait for the read.
+// find returns the keys that may have signed a token. These are the keys with the token's key id. If the token has no
+// key id, these are all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer, at
+// most once per keysPause. Callers that can use the present keys do not wait for the read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()

@@ -146,7 +146,7 @@ func TestDelivery(t *testing.T) {
 		t.Error("another decision has the same id")
 	}
 
-	// In these cases, no message is sent.
+	// In the following cases, no message is sent.
 	got = nil
 	for what, c := range map[string]struct {
 		want   string

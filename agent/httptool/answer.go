@@ -193,7 +193,8 @@ func textual(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
 }
 
-// decode converts a text to UTF-8. Invalid characters are replaced, and a note reports this.
+// decode converts a text to UTF-8. Invalid characters are replaced. If a character was replaced, the result has a
+// note.
 func decode(data []byte, charset string, whole bool) string {
 	switch charset {
 	case "iso-8859-1", "latin1", "windows-1252":

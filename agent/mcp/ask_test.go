@@ -98,7 +98,8 @@ func TestAskOutside(t *testing.T) {
 	}
 }
 
-// TestNotOffered checks that the client refuses a server's requests for model calls and roots, and unknown methods.
+// TestNotOffered checks requests of a server that the client does not support: model calls, roots, and unknown
+// methods. The client must refuse them.
 func TestNotOffered(t *testing.T) {
 	s, read := recorded(t, "asks for more than is offered")
 	_, o := running(t, quick(), s)

@@ -125,7 +125,7 @@ const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"o
 
 // The test changes each part of a tool's definition. After the client has read the changed list, the tool is blocked,
 // its waiting requests are voided with a reason, and new calls are refused. The server gets no call of the tool. When
-// the server offers the pinned definition again, the tool is no longer blocked.
+// the server offers the pinned definition again, the tool can be called.
 func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)

@@ -120,7 +120,7 @@ type harness struct {
 	n      int
 }
 
-// newHarness connects to a server at an address, and pins the tools that the server offers now.
+// newHarness connects to a server at an address, and pins the tools that the server offers.
 func newHarness(t *testing.T, h http.Handler) *harness {
 	t.Helper()
 	l := quick()

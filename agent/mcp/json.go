@@ -95,7 +95,7 @@ func (o object) get(name string) json.RawMessage {
 // has reports whether the object has a member with this name, even if its value is null.
 func (o object) has(name string) bool { return o.get(name) != nil }
 
-// text returns a text member, or "" for any other type.
+// text returns the value of a member whose value is a text. For any other member, text returns "".
 func (o object) text(name string) string {
 	var s string
 	if raw := o.get(name); len(raw) > 0 && raw[0] == '"' {
@@ -104,7 +104,7 @@ func (o object) text(name string) string {
 	return s
 }
 
-// flag returns a boolean member, or nil for any other type.
+// flag returns the value of a member whose value is a boolean. For any other member, flag returns nil.
 func (o object) flag(name string) *bool {
 	var yes bool
 	switch string(o.get(name)) {
@@ -117,7 +117,7 @@ func (o object) flag(name string) *bool {
 	return &yes
 }
 
-// object returns an object member, or nil for any other type.
+// object returns the value of a member whose value is an object. For any other member, object returns nil.
 func (o object) object(name string) object {
 	out, err := readObject(o.get(name))
 	if err != nil {
@@ -206,7 +206,7 @@ func outermost(raw []byte) object {
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
 // readMessage parses one message of a server. If the message is invalid, the returned object has the readable
-// members. With the id among these members, the call can fail immediately.
+// members. If the id is readable, the call can fail immediately.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -16,8 +16,8 @@ import (
 )
 
 // tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls,
-// and keeps the exact bytes of results and lists. The tap drops unsolicited messages, which would otherwise pile up
-// in the SDK.
+// and keeps the exact bytes of results and lists. The tap drops unsolicited messages, because they would pile up in
+// the SDK.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values

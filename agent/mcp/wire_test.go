@@ -28,7 +28,7 @@ func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	}
 }
 
-// recordedLine waits for a line that contains these words.
+// recordedLine waits for a line that contains the words.
 func recordedLine(t *testing.T, read func() []string, words string) string {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -45,8 +45,8 @@ func recordedLine(t *testing.T, read func() []string, words string) string {
 	}
 }
 
-// oddArguments has bytes that a JSON library would change. These are an unusual order, spaces, escapes, numbers, and
-// characters with a meaning in HTML.
+// oddArguments has bytes that a JSON library would change. Examples are an unusual order, spaces, escapes, numbers,
+// and characters with a meaning in HTML.
 const oddArguments = `{ "z":1.0,  "a":1e2,"big":12345678901234567890, "html":"<script>&\u0026","u":"\u00fc ü \/", "n":null, "z2":-0.0 , "é":[ ] }`
 
 // TestExactArguments checks that the approved arguments are sent byte for byte.

@@ -166,7 +166,7 @@ type ended struct {
 	Failed bool
 }
 
-// host is a process that runs programs of one SDK one after the other.
+// host is a process that runs the programs of one SDK in sequence.
 type host struct {
 	to     *json.Encoder
 	from   *json.Decoder

@@ -178,8 +178,8 @@ const (
 )
 
 // await waits until wanted returns true for a request, the time limit passes, or the process stops. why is the reason
-// why the wait ended. If an approved call runs only while its caller waits, await starts the call. progress is called
-// immediately, and then from time to time.
+// why the wait ended. Some calls run only while their caller waits. When a call of this kind is approved, await
+// starts the call. progress is called immediately, and then from time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {
@@ -226,7 +226,8 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	}
 }
 
-// now reads a request in the mode execute. If an approved call runs only while its caller waits, now starts the call.
+// now reads a request in the mode execute. Some calls run only while their caller waits. When a call of this kind is
+// approved, now starts the call.
 func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
 	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
 	return state, rec, err

@@ -2,10 +2,11 @@
 // policy allows, and calls these tools. Each call is a request of the gateway in the mode execute, so the workflow
 // decides, runs and records the call like any other request.
 //
-// A client that declares support for tasks gets a task as the answer. For any other client, a call is held: the
-// server sends the answer when the result is known, or shortly before the client would stop waiting. If the
-// connection breaks, the request stays stored. If a request's result was not delivered, an identical call continues
-// this request. A result counts as delivered after it was written to an open connection.
+// A client that declares support for tasks gets a task as the answer. For any other client, a call is held. The
+// server sends the answer when the result is known. If this takes too long, the server sends an answer shortly before
+// the client would stop waiting. If the connection breaks, the request stays stored. If a request's result was not
+// delivered, an identical call continues this request. A result counts as delivered after it was written to an open
+// connection.
 //
 // The list of held calls is the only state that the package keeps between HTTP requests.
 package mcpserver

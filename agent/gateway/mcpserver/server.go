@@ -207,8 +207,8 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// If an answer was written to the connection, and the client has not cancelled the call, delivered records that the
-// last states in the answer were delivered.
+// delivered is called after the answer of an exchange. If the answer was written to the connection, and the client
+// has not cancelled the call, delivered records the delivery of all last states in the answer.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -248,7 +248,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExamine breaks the settings in each way that would let calls run. Examine must find each fault.
+// TestExamine breaks the settings in each way that would let calls run without a decision. Examine must find each
+// fault.
 func TestExamine(t *testing.T) {
 	type harm struct{ agent, from, to, want string }
 	for _, h := range []harm{
