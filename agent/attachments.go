@@ -98,7 +98,7 @@ func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
 
-// maxFileName is how many characters of a file's name are kept.
+// maxFileName is the maximum length of a file's name, in characters.
 const maxFileName = 100
 
 // endings maps media types to file extensions. An extension is added to a file name that has none.

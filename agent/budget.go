@@ -22,7 +22,7 @@ type modelRequest struct {
 
 // compose builds a request within a token budget. The request contains the newest consecutive turns that fit
 // completely. The current turn is always kept. If the current turn alone is too long, compose shortens the turn's
-// tool results, beginning with the oldest, and marks them.
+// tool results, beginning with the oldest, and marks the shortened results.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)

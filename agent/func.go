@@ -11,9 +11,10 @@ import (
 	"countersign/approvers"
 )
 
-// Func makes a tool from a Go function. The JSON Schema of its arguments is derived from Args, a struct with the tags
-// of [SchemaOf]. The function receives decoded arguments. A call is refused if it has an argument that Args lacks, or
-// a number that the field of Args can't hold exactly. The approvers and the function never get a refused call.
+// Func makes a tool from a Go function. The JSON Schema of the arguments is derived from Args, a struct with the tags
+// of [SchemaOf]. The function receives decoded arguments. A call with an argument that Args lacks is refused. A call
+// with a number that the field in Args can't hold exactly is also refused. The approvers and the function never get a
+// refused call.
 //
 // The model receives the function's result: a string unchanged, and any other type as JSON. As with Tool.Run, an
 // error means that the tool did nothing. The other properties of the tool are fields of the returned Tool: Timeout,
@@ -46,8 +47,8 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe sets a tool's schema from its argument type. describe also sets a check, which refuses calls that don't
-// fit the type before an approver sees them.
+// describe sets a tool's schema from its argument type. describe also sets a check, which refuses a call that does
+// not fit the type before an approver sees the call.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {

@@ -85,6 +85,6 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow. The workflow shortens the preview
-// further.
+// maxToolPreviewBytes limits a tool's preview before the agent passes the preview to the workflow. The workflow
+// shortens the preview further.
 const maxToolPreviewBytes = 64 << 10

@@ -154,8 +154,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named converts the name that the model used to the tool's name. An unknown name is returned unchanged, because the
-// workflow refuses the call later.
+// named returns the tool's name for a name in the form of the model's API. An unknown name is returned unchanged,
+// because the workflow refuses the call later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

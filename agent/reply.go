@@ -39,7 +39,7 @@ var cutFinishes = map[openai.FinishReason]bool{
 // failedFinishes lists the finish reasons of servers that failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
-// reply evaluates a complete answer. named converts the name that the model used to the tool's name.
+// reply evaluates a complete answer. named returns the tool's name for a name in the form of the model's API.
 //
 // An answer without a finish reason was truncated. A truncated answer counts as a failure, and all of it is
 // discarded. An answer with calls is treated as a request for these calls, whatever its finish reason says. In

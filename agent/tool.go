@@ -35,9 +35,9 @@ type Tool struct {
 	// have approved the arguments.
 	//
 	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
-	// model and people read the error's text, so it should be one sentence without secrets. If it is unknown whether
-	// the tool acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other tool,
-	// people are asked for the outcome.
+	// model and people read the error's text, so the text should be one sentence without secrets. If it is unknown
+	// whether the tool acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other
+	// tool, people are asked for the outcome.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.
@@ -73,7 +73,8 @@ type Invocation struct {
 	Asker approvers.PersonID
 	// About returns Slack's profile of Asker as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
-	// Result returns the full result of an earlier run of the same conversation, by its execution id.
+	// Result returns the full result of an earlier run of the same conversation. run is the execution id of the
+	// earlier run.
 	Result func(ctx context.Context, run string) (string, error)
 	// Progress reports the progress of the run to the people in the thread. Progress does not block.
 	Progress func(Progress)

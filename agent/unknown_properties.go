@@ -9,9 +9,9 @@ import (
 )
 
 // unknownProperties finds names that the schema does not describe. By default, JSON Schema allows properties with
-// unknown names. The bot refuses them, because no schema checks their values, and an approver would overlook them.
-// There are two exceptions. The schema may set additionalProperties (or unevaluatedProperties) to true or to a
-// schema. The schema of a value may be true, which allows anything.
+// unknown names. The bot refuses these properties, because no schema checks their values, and an approver would
+// overlook them. There are two exceptions. The schema may set additionalProperties (or unevaluatedProperties) to true
+// or to a schema. The schema of a value may be true, which allows anything.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }

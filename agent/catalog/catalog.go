@@ -29,7 +29,7 @@ type Config struct {
 	// OwnTools lists tools of the servers in Own. With OwnTools, a policy can be checked before the servers list
 	// their tools.
 	OwnTools []check.Tool
-	// Wrap may change a server's tool before it is registered. If Wrap is nil, tools are registered unchanged.
+	// Wrap may change a server's tool before the tool is registered. If Wrap is nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
 	// Log receives the messages for the operator. If Log is nil, nothing is logged.
 	Log *slog.Logger
@@ -186,8 +186,8 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 const serversFirst = 2 * time.Second
 
 // Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
-// they have ended. The end of ctx does not disconnect the servers, so current runs can finish. Before Begin returns,
-// it waits a short time for the servers' lists of tools.
+// the connections have ended. The end of ctx does not disconnect the servers, so current runs can finish. Before
+// Begin returns, it waits a short time for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -254,7 +254,7 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects servers in parallel, waits until they have ended, and returns their names.
+// drop disconnects servers in parallel, waits until the connections have ended, and returns the names of the servers.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection

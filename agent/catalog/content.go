@@ -15,13 +15,13 @@ import (
 	"countersign/config/check"
 )
 
-// Content has the content of the policy file, its OpenAPI files and the lock file.
+// Content has the content of the policy file, the policy's OpenAPI files and the lock file.
 type Content struct {
 	Policy Files  `json:"policy"`
 	Pins   []byte `json:"pins"` // the content of the lock file; nil: there is no lock file
 }
 
-// Files are a policy file and the OpenAPI files that it names.
+// Files are a policy file and the OpenAPI files that the policy names.
 type Files struct {
 	File []byte            `json:"file"`
 	APIs map[string][]byte `json:"apis,omitempty"` // content of the OpenAPI files, by their names in the policy
@@ -88,8 +88,8 @@ type Reader struct {
 	apis []config.OpenAPI
 }
 
-// Policy reads the policy file and the OpenAPI files that it names. Policy returns an error only if the policy file
-// can't be read.
+// Policy reads the policy file and the OpenAPI files that the policy names. Policy returns an error only if the
+// policy file can't be read.
 func (r *Reader) Policy() (Files, error) {
 	data, err := config.ReadFile(r.Path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package catalog keeps the tools of a policy current. The package connects the policy's sources, compares their
+// Package catalog keeps the tools of a policy current. The package connects the policy's sources, compares the
 // offered tools with the pins, and combines the result with the policy.
 //
 // The package owns the connections to MCP servers, the tools of the policy's http and openapi sections, and the pins

@@ -65,7 +65,7 @@ func openServer(t *testing.T, tools ...string) *testServer {
 	return s
 }
 
-// describe adds or changes a tool, and notifies the clients. A tool named look claims that it only reads.
+// describe adds or changes a tool, and notifies the clients. The tool with the name look claims to be read-only.
 func (s *testServer) describe(name, description string) {
 	s.mcp.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/visible"
 )
 
-// Report has the current state of a policy's tools and the differences from their pins.
+// Report has the current state of a policy's tools and the differences between the tools and their pins.
 type Report struct {
 	File    *config.File
 	Path    string // path of the policy file
@@ -36,8 +36,8 @@ type LeftOut struct {
 // program.
 const reachWithin = 90 * time.Second
 
-// Examine connects to a policy's servers and reports on their current tools. A server without an answer within
-// reachWithin counts as down. version is this program's version, as sent to servers.
+// Examine connects to a policy's servers and reports on the current tools of the servers. A server without an answer
+// within reachWithin counts as down. version is this program's version, as sent to servers.
 func Examine(ctx context.Context, file *config.File, path, version string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {

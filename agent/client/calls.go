@@ -40,7 +40,7 @@ func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request
 }
 
 // body writes the body of the request. The arguments are copied into the body byte for byte, because an encoder would
-// change them.
+// change the bytes.
 func (call Call) body(mode string) ([]byte, error) {
 	args := bytes.TrimSpace(call.Args)
 	if len(args) == 0 || args[0] != '{' || !json.Valid(args) {

@@ -18,9 +18,9 @@ import (
 const longestMessage = 16 << 20
 
 // Stdio serves MCP over a pair of streams, and passes the messages to the gateway. Each line of a stream is one
-// message. Stdio returns at the end of in. Stdio then stops waiting for open calls, and does not withdraw them. If
-// the connection breaks during a call, Stdio sends the call again. The repetition is safe, because the gateway
-// creates only one request for the call.
+// message. Stdio returns at the end of in. Stdio then stops waiting for open calls, and does not withdraw their
+// requests. If the connection breaks during a call, Stdio sends the call again. The repetition is safe, because the
+// gateway creates only one request for the call.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}

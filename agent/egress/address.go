@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kind describes a range of addresses outside the public internet by their purpose.
+// kind describes the purpose of a range of addresses outside the public internet.
 type kind struct {
 	what   string
 	byName bool // true: an allow entry may name the host; false: an allow entry must name the address or its network

@@ -53,7 +53,8 @@ type Options struct {
 	// caller's context limits the request. Streams need a zero Timeout.
 	Timeout time.Duration
 	// MaxBody limits the body of each response, in bytes. A read beyond the limit returns [ErrTooLarge]. Zero means
-	// the constant MaxBody. A negative value means no limit, for streams whose reader sets its own limits.
+	// the constant MaxBody. A negative value means no limit. Use a negative value for streams whose reader sets its
+	// own limits.
 	MaxBody int64
 }
 
@@ -63,7 +64,7 @@ func (g *Guard) Client(o Options) *http.Client {
 }
 
 // Transport returns the transport that the client of [Guard.Client] uses. The transport does not follow redirects. A
-// different client that uses the transport may follow redirects, and the guard checks each of them. Only the client
+// different client that uses the transport may follow redirects, and the guard checks each redirect. Only the client
 // of [Guard.Client] also removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
@@ -101,7 +102,8 @@ func (g *Guard) Reach(ctx context.Context, u *url.URL) error {
 // hostKey is the context key of the host name of a connection.
 type hostKey struct{}
 
-// dial connects to host:port. The dialer resolves the name and calls control with each address before it connects.
+// dial connects to host:port. The dialer resolves the name. Before the dialer connects to an address, it calls
+// control with the address.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, &Refused{Host: address, Reason: "is not a TCP address"}

@@ -70,8 +70,8 @@ func splitPort(s string) (host string, port uint16, ok bool) {
 	return host, uint16(n), true
 }
 
-// names reports whether the entry permits an address of kind k. An entry with a host name permits the kinds whose
-// byName is true.
+// names reports whether the entry permits an address of kind k. An entry with a host name permits an address only if
+// k.byName is true.
 func (p Permit) names(host string, at netip.AddrPort, k kind) bool {
 	switch {
 	case p.Port != 0 && p.Port != at.Port():

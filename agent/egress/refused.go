@@ -35,7 +35,7 @@ func (r *Refused) Error() string {
 }
 
 // Sentence describes a failed request in one sentence. The errors of net/http quote the URL. Sentence omits the URL,
-// because it may contain secrets.
+// because a URL may contain secrets.
 func Sentence(err error) string {
 	var (
 		refused  *Refused

@@ -180,7 +180,7 @@ func (h *network) reach(address string) error {
 	return errNotHere
 }
 
-// connects runs a function and returns the number of connections that it makes.
+// connects runs a function and returns the number of connections that the function makes.
 func (h *network) connects(do func()) int64 {
 	before := h.accepted.Load() + h.dialed.Load()
 	do()

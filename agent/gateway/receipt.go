@@ -55,7 +55,7 @@ var ErrKeyFile = errors.New("the file of the key for receipts can't be used")
 const keyFilePrefix = "countersign-receipt-key:"
 
 // OpenReceiptKey reads the key in a file. If there is no file, OpenReceiptKey creates a key and the file. Only the
-// owner of the file may have access to it.
+// owner of the file may have access to the file.
 func OpenReceiptKey(path string) (ReceiptKey, error) {
 	k := NewReceiptKey()
 	line := keyFilePrefix + base64.StdEncoding.EncodeToString(k.private.Seed()) + "\n"
@@ -89,7 +89,7 @@ func OpenReceiptKey(path string) (ReceiptKey, error) {
 	return ReceiptKey{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// ReceiptType is the typ in the header of a receipt. It distinguishes receipts from other JWTs.
+// ReceiptType is the typ in the header of a receipt. The type distinguishes receipts from other JWTs.
 const ReceiptType = "countersign-receipt+jwt"
 
 // issuer is the iss of a receipt.

@@ -200,7 +200,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 }
 
 // eventLines returns JSON data as the lines of an event. CR would end a line of the event. In JSON, CR occurs only as
-// white space, so eventLines may replace it by LF.
+// white space, so eventLines may replace CR by LF.
 func eventLines(data []byte) string {
 	lines := strings.FieldsFunc(string(data), func(c rune) bool { return c == '\r' || c == '\n' })
 	return "data: " + strings.Join(lines, "\ndata: ") + "\n"

@@ -69,8 +69,8 @@ func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// withoutFolder removes the working folder from edited arguments. If an approver has changed the folder, withoutFolder
-// returns an error, because the agent can run the tool only in its current folder.
+// withoutFolder removes the working folder from edited arguments. If an approver has changed the folder,
+// withoutFolder returns an error, because the agent can run the tool only in the agent's current folder.
 func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error) {
 	list, err := members(args)
 	if err != nil {

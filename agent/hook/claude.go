@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe its hooks.
+// claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe the hooks of Claude
+// Code.
 var claudeCode = dialect{
 	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {

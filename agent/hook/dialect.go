@@ -43,7 +43,7 @@ type dialect struct {
 	// leave returns an answer that lets the agent's own permissions decide. If possible, the agent shows the notice to
 	// its user.
 	leave func(e event, notice string) []byte
-	// block is the answer to an event that could not be read. The function deny can't be used, because it needs the
+	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
 	// event.
 	block []byte
 	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges

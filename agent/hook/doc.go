@@ -16,8 +16,8 @@
 //
 // The package promises:
 //
-//   - A call is allowed only after the gateway has confirmed the claim of its approval, for exactly the bytes of its
-//     arguments and for its working folder.
+//   - A call is allowed only after the gateway has confirmed the claim of the call's approval. The approval is for
+//     exactly the bytes of the arguments and for the working folder.
 //   - Only an allowed call gets an answer that lets it run. If the process panics, it ends with the exit code that
 //     agents take as a denial.
 //   - The hook answers before the agent's own time limit. After this limit, most agents would run the call.

@@ -536,7 +536,7 @@ func list(names []string) string {
 	}
 }
 
-// sentence adds a full stop to a text if it lacks one.
+// sentence adds a full stop to a text if the text has none.
 func sentence(text string) string {
 	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
 		return text

@@ -133,7 +133,7 @@ func (s state) create(r record) (record, error) {
 	return r, r.save(open)
 }
 
-// prune deletes the records of all sessions that are older than keepRecords.
+// prune deletes records that are older than keepRecords. It checks the records of all sessions.
 func (s state) prune() {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {

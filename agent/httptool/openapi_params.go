@@ -36,8 +36,8 @@ func (d *document) parameters(item, op map[string]any) ([]map[string]any, error)
 	return out, nil
 }
 
-// reservedHeaders lists headers that can't be parameters. OpenAPI defines them in other places of the file, or the
-// HTTP client sets them.
+// reservedHeaders lists headers that can't be parameters. Some of the headers are defined in other places of an
+// OpenAPI file. The HTTP client sets the others.
 var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }

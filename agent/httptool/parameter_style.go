@@ -142,7 +142,7 @@ type part struct {
 	keyed      bool
 }
 
-// parts returns the values of an argument. For a list or object, parts returns the values in it.
+// parts returns the values of an argument. For a list or object, parts returns the contained values.
 func (c call) parts(p piece, place string) ([]part, error) {
 	m := c[p.arg]
 	if p.style.kind == "json" {
@@ -212,7 +212,7 @@ func pathStyle(p piece, parts []part) string {
 }
 
 // joined joins values with a separator. In an object, each key comes before its value. If explode is set, "=" stands
-// between the key and the value. If not, the separator stands between them.
+// between the key and the value. If not, the separator stands between the key and the value.
 func joined(parts []part, separator string, explode bool, write func(string) string) string {
 	var out []string
 	for _, p := range parts {
@@ -286,7 +286,7 @@ func queryStyle(name string, p piece, parts []part) []string {
 	return out
 }
 
-// header returns the value of a header or cookie. If one of its arguments is missing, the second result is false.
+// header returns the value of a header or cookie. If one of the arguments is missing, the second result is false.
 func (c call) header(f field) (string, bool, error) {
 	if c.lacks(f.pieces) {
 		return "", false, nil
@@ -314,7 +314,7 @@ func (c call) header(f field) (string, bool, error) {
 	return text, true, nil
 }
 
-// cookie returns a cookie as name and value. If one of its arguments is missing, the second result is false.
+// cookie returns a cookie as name and value. If one of the arguments is missing, the second result is false.
 func (c call) cookie(f field) (string, bool, error) {
 	text, ok, err := c.header(f)
 	if err == nil && strings.ContainsAny(text, "\" ,;\\") {

@@ -88,8 +88,8 @@ func (o *operation) refused(resp *http.Response) error {
 	return fmt.Errorf("%w: the server answered %s%s", agent.ErrOutcomeUnknown, status, said)
 }
 
-// saysNo lists the statuses with which a server refuses a call because of its content. Other statuses are about the
-// client's identity, the number of calls, or the server.
+// saysNo lists the statuses with which a server refuses a call because of the content of the call. Other statuses are
+// about the client's identity, the number of calls, or the server.
 var saysNo = []int{
 	http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed,
 	http.StatusUnprocessableEntity, http.StatusLocked, http.StatusUnavailableForLegalReasons,
@@ -102,7 +102,7 @@ func statusText(code int) string {
 	return fmt.Sprint(code)
 }
 
-// Kinds of results, by their names in config.
+// Kinds of results. The values are the names in the policy file.
 const (
 	asAuto = "auto"
 	asJSON = "json"

@@ -22,7 +22,7 @@ const (
 )
 
 // elicit shows a server's question to the requester of the call. If the question does not clearly belong to one run,
-// elicit declines it, because the question could reach the wrong person.
+// elicit declines the question, because the question could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)
 	q, f := ses.tap.whose(key)

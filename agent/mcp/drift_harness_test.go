@@ -235,7 +235,7 @@ func (o *harness) blocked(name string) string {
 	return tool.Blocked
 }
 
-// stale makes the client's list so old that the next call reads it again.
+// stale makes the client's list so old that the next call reads the list again.
 func (o *harness) stale() {
 	o.t.Helper()
 	ses, err := o.client.servers[0].ready(o.t.Context())

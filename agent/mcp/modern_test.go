@@ -83,7 +83,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestAskWithinAResult checks a run that ends while it waits for a person's answer. The run must end with an error.
+// TestAskWithinAResult checks a run that ends while the run waits for a person's answer. The run must end with an
+// error.
 func TestAskWithinAResult(t *testing.T) {
 	_, o := running(t, quick(), program(t, "sane", "sane"))
 	ctx, cancel := context.WithCancel(t.Context())

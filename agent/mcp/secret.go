@@ -44,8 +44,8 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Value
 	return redact.NewValues(out)
 }
 
-// masked replaces the server's secrets in a message of the server. A list of tools stays unchanged, because its exact
-// bytes are pinned. A tool whose definition contains a secret is not offered.
+// masked replaces the server's secrets in a message of the server. A list of tools stays unchanged, because the exact
+// bytes of the definitions are pinned. A tool whose definition contains a secret is not offered.
 func (t *tap) masked(o object, raw []byte) (object, []byte) {
 	if !t.secrets.In(string(raw)) || !o.has("method") && t.isList(string(o.get("id"))) {
 		return o, raw

@@ -59,7 +59,7 @@ func newServer(c config.Server, with Config, l limits) *server {
 	return s
 }
 
-// keep keeps the server connected until ctx ends. After each failure it waits, with increasing delays.
+// keep keeps the server connected until ctx ends. After each failure, keep waits, with increasing delays.
 func (s *server) keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()

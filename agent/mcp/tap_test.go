@@ -54,8 +54,8 @@ func TestTapIn(t *testing.T) {
 	}
 }
 
-// TestTapOut checks that the tap registers an outgoing request before it is sent. A call without a registered flight
-// is not sent.
+// TestTapOut checks that the tap registers an outgoing request before the request is sent. A call without a
+// registered flight is not sent.
 func TestTapOut(t *testing.T) {
 	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	for _, raw := range []string{``, `[]`, `{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"none"}}}`} {

@@ -72,8 +72,8 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With returns the lock with the pin added. If the tool is already pinned, the new pin replaces the old pin and keeps
-// its FirstSeen.
+// With returns the lock with the pin added. If the tool is already pinned, the new pin replaces the old pin, with the
+// FirstSeen of the old pin.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)

@@ -259,7 +259,7 @@ func open(s gateway.State) (q gateway.Question, ok bool) {
 	return s.Questions[i], true
 }
 
-// progress returns a function that sends the client a progress message about its waiting call. If the client did not
+// progress returns a function that sends the client a progress message about the waiting call. If the client did not
 // request progress messages, the function does nothing.
 func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(gateway.State) {
 	p, ok := req.GetParams().(interface{ GetProgressToken() any })

@@ -341,8 +341,8 @@ func (h *held) add(key heldKey, x *exchange) (end func()) {
 	}
 }
 
-// dropped handles the cancellation of a call by the client. If the answer was already sent, dropped records that the
-// answer was not delivered.
+// dropped handles the cancellation of a call by the client. If the answer was already sent, the workflow must treat
+// the answer as not delivered, so dropped records this.
 func (s *Server) dropped(ctx context.Context, key heldKey) {
 	s.held.mu.Lock()
 	x := s.held.by[key]

@@ -8,7 +8,7 @@ import (
 )
 
 // node is a value in a JSON file, with its position. The file may have comments, and a comma after the last element
-// of a list, because some agents allow them.
+// of a list, because some agents allow both.
 type node struct {
 	from, to int
 	kind     byte // the first byte: {, [, ", or another
