@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// The chat-completions API does not accept every output of a model, and not every tool name. This file adapts the
-// history that is sent to the model. Without this adaptation, one unusual answer would make every later request of
-// the conversation invalid. Runs never use the adapted values.
+// The chat-completions API refuses some outputs of models, and some tool names. This file adapts the history that is
+// sent to the model. Without this adaptation, one unusual answer would make every later request of the conversation
+// invalid. Runs never use the adapted values.
 
 // Limits that OpenAI's API enforces.
 const (

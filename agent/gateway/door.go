@@ -71,7 +71,8 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 // ReadBody reads a request's body as JSON, within the gateway's limits.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readBody(w, r, false) }
 
-// Extend restarts the write deadline. Each part of an answer then has the full time limit.
+// Extend restarts the write deadline. Sending a part of an answer then has the same time limit as sending a whole
+// answer.
 func Extend(w http.ResponseWriter) { extend(w) }
 
 // Explain returns a sentence about an error for the caller. again is the delay before a retry, or zero if the delay

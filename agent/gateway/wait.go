@@ -144,7 +144,8 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	}
 }
 
-// extend restarts the write deadline, so that an answer after a wait has the full time limit.
+// extend restarts the write deadline, so that a wait before an answer does not shorten the time for sending the
+// answer.
 func extend(w http.ResponseWriter) {
 	// If setting the deadline fails, the write has no deadline.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin))

@@ -17,8 +17,8 @@ import (
 
 // OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each
 // error is a [*Problem]. OpenAPI omits an operation that can't become a tool. If the policy names the omitted
-// operation, the problem is an error. If the policy does not name it, the problem is a warning. If lookup is nil, the
-// tools can't run, and serve only for inspection.
+// operation, the problem is an error. If the policy does not name the omitted operation, the problem is a warning. If
+// lookup is nil, the tools can't run, and serve only for inspection.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)

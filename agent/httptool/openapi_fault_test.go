@@ -129,7 +129,8 @@ func TestYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// A change of an operation's request changes the definition of the tool. Other changes of the file do not change it.
+// A change of an operation's request changes the definition of the tool. Other changes of the file do not change the
+// definition.
 func TestDefinitionsOfOperations(t *testing.T) {
 	whole := one("summary: A, parameters: ["+id+", {$ref: '#/components/parameters/P'}], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/S'}}}}") +
 		"  /other: {get: {operationId: other, responses: {'200': {description: ok}}}}\n" +

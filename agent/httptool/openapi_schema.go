@@ -179,7 +179,8 @@ func isReadOnly(v any) bool {
 	return o["readOnly"] == true
 }
 
-// older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: nullable, and boolean exclusive bounds.
+// older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: the keyword nullable, and exclusive
+// bounds that are booleans.
 func older(in, out map[string]any) {
 	if in["nullable"] == true {
 		if kind, ok := in["type"].(string); ok {

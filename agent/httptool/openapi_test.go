@@ -93,7 +93,7 @@ func TestHundredOperations(t *testing.T) {
 }
 
 // The test reads a file of OpenAPI version 3.0. It checks which operations become tools, with their names and
-// schemas. It also checks the problems that are reported for the other operations.
+// schemas. For the other operations, it checks the reported problems.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)

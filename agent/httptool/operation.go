@@ -162,8 +162,8 @@ func (o *operation) aim(path string) error {
 	return nil
 }
 
-// definition returns the declaration of the request, without values of environment variables. The result is a part of
-// the tool's hash. If the declaration changes, approvals for the tool become invalid.
+// definition returns the declaration of the request, without values of environment variables. The tool's hash covers
+// the result. If the declaration changes, approvals for the tool become invalid.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {

@@ -229,7 +229,7 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	}
 }
 
-// answer writes an answer in parts. Each part has the full time limit.
+// answer writes an answer in parts. Sending a part has the same time limit as sending a whole answer.
 type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended; a client may disconnect as soon as it has the answer

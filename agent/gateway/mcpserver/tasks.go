@@ -15,8 +15,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// MCP has two forms of tasks: a part of the protocol 2025-11-25, and an extension of the protocol 2026-07-28. Here, a
-// task is a request of the gateway, with the request's id.
+// MCP has two forms of tasks: a part of the protocol 2025-11-25, and an extension of the protocol 2026-07-28. In this
+// package, a task is a request of the gateway. The task has the id of the request.
 const (
 	tasksExtension = "io.modelcontextprotocol/tasks"
 	tasksVersion   = "2025-11-25"
