@@ -62,7 +62,8 @@ func (l *attachments) take() []workflow.File {
 	return l.files
 }
 
-// kindOf returns a file's media type. This is the declared type, except if the bytes clearly have another type.
+// kindOf returns a file's media type. If the bytes clearly have another type than the declared type, kindOf returns
+// the type of the bytes. In all other cases, it returns the declared type.
 func kindOf(f File) string {
 	said, _, err := mime.ParseMediaType(f.Type)
 	is, _, _ := mime.ParseMediaType(http.DetectContentType(f.Data))

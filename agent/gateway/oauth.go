@@ -189,8 +189,8 @@ type issuerKeys struct {
 }
 
 // find returns the keys that may have signed a token. These are the keys with the token's key id. If the token has no
-// key id, these are all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer, at
-// most once per keysPause. Callers that can use the present keys do not wait for the read.
+// key id, find returns all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer,
+// at most once per keysPause. Callers that can use the present keys do not wait for the read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()

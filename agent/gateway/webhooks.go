@@ -234,7 +234,8 @@ const (
 // signer has the secrets of a webhook. It signs a message with each secret.
 type signer [][]byte
 
-// signerOf reads a webhook's secrets from the environment. An error has the name of a variable, and never its value.
+// signerOf reads a webhook's secrets from the environment. An error contains the name of a variable, and never the
+// value of the variable.
 func signerOf(names []string, lookup func(string) (string, bool)) (signer, error) {
 	var s signer
 	for _, name := range names {

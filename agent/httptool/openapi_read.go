@@ -52,7 +52,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	if !ok {
 		return nil, "", errors.New("is not an OpenAPI description; it begins with openapi: 3.1.0")
 	}
-	// A version must be a text, but files often have it without quotes, as a number.
+	// A version must be a text. In many files, the version has no quotes, so the YAML parser reads a number.
 	quoteVersion(root, "openapi")
 	if info, ok := root["info"].(map[string]any); ok {
 		quoteVersion(info, "version")

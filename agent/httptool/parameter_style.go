@@ -228,7 +228,7 @@ func joined(parts []part, separator string, explode bool, write func(string) str
 	return strings.Join(out, separator)
 }
 
-// query encodes the query parameters that have a value.
+// query encodes the query parameters. Parameters without a value are omitted.
 func (c call) query(fields []field) ([]string, error) {
 	var out []string
 	for _, f := range fields {

@@ -126,7 +126,7 @@ func (o object) object(name string) object {
 	return out
 }
 
-// with returns the object with one member set. The other members keep their bytes and their order.
+// with returns the object after one member is set. The other members keep their bytes and their order.
 func (o object) with(name string, value json.RawMessage) object {
 	out := append(object(nil), o...)
 	for i, m := range out {

@@ -125,8 +125,8 @@ func (p *scriptedServer) handle(m wire) {
 	}
 }
 
-// forever does not return. It can't use an empty select, because Go ends a program in which all goroutines are
-// blocked without a timer.
+// forever does not return. It sleeps instead of using an empty select, because Go reports a deadlock if all
+// goroutines wait without a timer.
 func forever(*scriptedServer, wire) { time.Sleep(24 * time.Hour) }
 
 func nothing(*scriptedServer, wire) {}

@@ -96,7 +96,7 @@ func Attach(c Config) error {
 	return nil
 }
 
-// instructions are for the client's model.
+// instructions is a text for the client's model.
 const instructions = `Some of these tools wait until people have approved the call. A result with isError may say that a request still waits: ` +
 	`then call the same tool again with the same arguments, or countersign.result with the request's id. The call is not made twice by that. ` +
 	`Never say that a call has run unless its result says so.`
