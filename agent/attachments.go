@@ -80,8 +80,8 @@ func kindOf(f File) string {
 	return said
 }
 
-// family returns "image", "audio", "video" or "application/pdf" for a media type of the family. For any other media
-// type, family returns "".
+// family returns "image", "audio" or "video" for media types with these prefixes, and "application/pdf" for PDF. For
+// any other media type, family returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
