@@ -17,7 +17,7 @@ import (
 const maxFaults = 20
 
 // Check verifies the pages of bbolt, and every audit chain with its payloads. Check also verifies that records and
-// index rows agree. Writers wait only while the pages are verified.
+// index rows agree. Writers wait while the pages are verified, but not during the rest of the check.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages makes sure that every page is readable, and then runs bbolt's own check. At an unreadable page, bbolt's
-// check panics in its own goroutine, and nobody can recover this panic. bbolt's check also needs the list of free
-// pages. Writers change this list, so checkPages holds the write lock.
+// checkPages first verifies that every page is readable, because bbolt's own check would panic at an unreadable page.
+// bbolt's check runs in a separate goroutine, so no caller can recover such a panic. Then checkPages runs bbolt's
+// check, which reads the list of free pages. Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (c *checker) get(in bucket, key []byte) []byte {
 	return v
 }
 
-// going reports whether the check's context is still valid.
+// going reports whether the check may continue: its context has not ended.
 func (c *checker) going() bool { return c.ctx.Err() == nil }
 
 func (c *checker) outcome() error {
@@ -125,7 +125,7 @@ func (c *checker) outcome() error {
 func (c *checker) policy() {
 	s, err := settingTable.read(c.rows, policyKey)
 	if err != nil {
-		return // no such row, or it is damaged; damage is reported separately
+		return // there is no such row, or the row is damaged; damage is reported separately
 	}
 	var p store.Policy
 	if err := record.Decode(s.Value, &p); err != nil || p.Version != s.Version {

@@ -29,7 +29,7 @@ func opened(t *testing.T, path string) *bolt.Store {
 	return s
 }
 
-// put writes a setting with a number.
+// put writes a setting whose value is a number.
 func put(t *testing.T, s store.Store, key string, n int) {
 	t.Helper()
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -61,8 +61,8 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly receives a copy. The writer calls the function between before each piece, so that a test can write to the
-// store during the copy.
+// slowly is the writer that receives a copy. slowly calls the function between before each piece, so that a test can
+// write to the store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -234,7 +234,8 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment, a process can open the store at the path, and gets the old store or the new store.
+// While Replace runs, a process can open the store at the path at any moment. The process gets either the old store or
+// the new store.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()
@@ -262,7 +263,7 @@ func TestReplaceUnderEyes(t *testing.T) {
 	wg.Wait()
 }
 
-// If another file replaces a process's open file, the process does not continue with the old file.
+// If another file replaces the store while Open opens it, Open fails instead of using the old file.
 func TestOpenWhileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

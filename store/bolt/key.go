@@ -32,7 +32,8 @@ func text(k []byte, s string) []byte {
 	return append(k, 0, 1)
 }
 
-// cutText reads a text part from the front of a key. If the function text never writes such a part, ok is false.
+// cutText reads a text part from the front of a key. If the function text could not have written this part, ok is
+// false.
 func cutText(k []byte) (s string, rest []byte, ok bool) {
 	var b strings.Builder
 	for i := 0; i+1 < len(k); i++ {

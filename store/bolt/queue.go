@@ -13,10 +13,10 @@ type queue struct {
 	mu     sync.Mutex
 	jobs   []*job
 	closed bool
-	wakeup chan struct{} // signals that there is a job, or that the queue was closed
+	wakeup chan struct{} // signals that a job was added, or that the queue was closed
 }
 
-// job is one closure. done is closed when its outcome is final.
+// job is one closure. done is closed when the outcome of the job is final.
 type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
@@ -46,7 +46,7 @@ func (q *queue) ring() {
 	}
 }
 
-// withdraw removes a job that was not taken yet. It reports whether it removed the job.
+// withdraw removes a job that was not taken yet. withdraw reports whether it removed the job.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,8 +58,7 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take removes and returns the first job. If no job waits, the job is nil. Once the queue is closed, take returns
-// false.
+// take removes and returns the first job. If no job waits, the job is nil. If the queue is closed, take returns false.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

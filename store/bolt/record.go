@@ -18,8 +18,8 @@ type table[T any] struct {
 	index func(r *T, birth uint64) []row // the record's rows in index buckets
 	// indexes lists the buckets of the index rows. If the records have no index rows, indexes is nil.
 	indexes []bucket
-	// closed reports whether a record will hardly change any more. Such a record is worth compressing. If closed is
-	// nil, no record is compressed.
+	// closed reports whether a record is finished and will hardly ever change. Only such records are compressed. If
+	// closed is nil, no record is compressed.
 	closed func(r *T) bool
 }
 
@@ -31,8 +31,8 @@ type row struct {
 	key []byte
 }
 
-// header precedes the JSON of a guarded record. With the header, the store can overwrite a record without decoding its
-// JSON.
+// header precedes the JSON of a guarded record. With the header, the store can overwrite a record without decoding the
+// record's old JSON.
 type header struct {
 	version uint64
 	birth   uint64
@@ -85,7 +85,7 @@ func cutHeader(b []byte) (h header, rest []byte, err error) {
 	return h, b, err
 }
 
-// has reports whether the record has the index row.
+// has reports whether the header lists the index row.
 func (h header) has(x row) bool {
 	for _, y := range h.index {
 		if x.in == y.in && bytes.Equal(x.key, y.key) {
