@@ -38,7 +38,7 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit that is the cause, from 1, or 0 for the policy
+	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the edit that is the cause, from 1, or 0 for the policy
 	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
 	NoteReminder     Note = "reminder"      // this still waits for your decision
 	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
@@ -109,13 +109,13 @@ type OutboxMessage struct {
 	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`      // ts of the Slack message; kept after the message was lost
 	ReplacedTS    string      `json:"old,omitempty"`     // ts of an earlier Slack message that can't be edited any more, and must be deleted
-	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the Slack message's metadata, so that a search skips lost messages
+	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`  // if the message is found to be lost, the bot posts it a second time immediately
 	Drafted       bool        `json:"drafted,omitempty"` // its Slack message may have started as a draft, without identifying metadata
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: number of refusals in all places, without early retries; determines the next delay
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: refusals in all places, without early retries; determines the next delay
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome

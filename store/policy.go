@@ -23,4 +23,6 @@ type PolicyPart struct {
 }
 
 // ErrPolicyChanged says that the policy in force is not the policy that a transaction expected. Nothing was written.
+// The workflow loads the policy in force and retries. If this process can't use that policy, the workflow returns
+// ErrPolicyChanged.
 var ErrPolicyChanged = errors.New("store: another policy is in force")

@@ -615,7 +615,7 @@ func (s *salvage) wanted() {
 		if c.Caller == nil || !s.there(calls, c.Caller.Request) {
 			return
 		}
-		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // the timer's handler clears the timer if there is nothing to deliver
+		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // its handler clears it if there is nothing to deliver
 	})
 	open := map[string]bool{} // executions of calls without a result
 	eachRecord(s, calls, func(c *store.Call) {

@@ -59,8 +59,8 @@ func (r *Runner) fallen(
 }
 
 // watch finds timers that should run soon, but have a much later due time because the clock was set back. watch
-// searches at most once a second, because a transaction that began before the change may set such a timer later. While
-// watch finds such timers, it searches at every read.
+// searches at most once a second. For a minute after the clock was set, the runner reads timers every second (see
+// quiet), because a running transaction may use the old time. While watch finds such timers, it searches at every read.
 type watch struct {
 	searched time.Time
 	found    bool
