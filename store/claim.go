@@ -12,7 +12,7 @@ import (
 // Several processes ("replicas") can work on one store. The timers are divided into a fixed number of shares. Each
 // share belongs to one replica at a time: the replica that has the claim on the share. A replica handles only the
 // timers of its own shares. Every transaction of a handler checks the claim. So a replica that has lost a claim can't
-// write, even before it notices the loss.
+// write, even before the replica detects the loss.
 
 // ShareCount is the number of shares. ShareCount must never change, because replicas with different versions of the
 // program may work on one store.
@@ -30,8 +30,8 @@ func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
 // With returns the set with a share added.
 func (s Shares) With(share int) Shares { return s | 1<<share }
 
-// Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, Lane
-// decides. If Lane is also empty, Ref decides.
+// Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, timers
+// with the same Lane are in the same share. If Lane is also empty, Ref determines the share.
 func (t Timer) Share() int {
 	by := t.Ref
 	switch {
@@ -69,7 +69,7 @@ var ErrFenced = errors.New("store: another replica has taken over this work")
 // claimsKey is the context key of claims.
 type claimsKey struct{}
 
-// WithClaims returns a context with claims. In this context, Update fails with ErrFenced if the replica no longer has
+// WithClaims returns a context with claims. In this context, Update fails with ErrFenced if the replica has lost one of
 // the claims.
 func WithClaims(ctx context.Context, claims ...Claim) context.Context {
 	return context.WithValue(ctx, claimsKey{}, claims)
@@ -89,7 +89,7 @@ type Replica interface {
 	// context with the claim, for the transactions of the work. When the replica may have lost the claim, inner is
 	// cancelled with the cause ErrFenced. The caller must call leave when the work has ended.
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
-	// Changed returns a channel that is closed when Shares changes.
+	// Changed returns a channel that is closed when the result of Shares changes.
 	Changed() <-chan struct{}
 	// Since returns the time at which the replica got a share, by the replica's own clock. If the replica does not have
 	// the share, ok is false.

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one of three things: a Slack thread with the agent; a series of messages at the top level of a direct
-// message; or a single request of a caller.
+// Conversation is a Slack thread with the agent, or a series of messages at the top level of a direct message. A
+// Conversation can also be a single request of a caller.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
@@ -46,7 +46,7 @@ type CallerRequest struct {
 // MessageRole says who wrote a message.
 type MessageRole string
 
-// The roles of messages. Tool results are not messages: each Call has its own result.
+// These are the roles of messages. Tool results are not messages: each Call has its own result.
 const (
 	RoleUser      MessageRole = "user"
 	RoleAssistant MessageRole = "assistant"
@@ -81,7 +81,8 @@ type Message struct {
 	At           time.Time          `json:"at"`
 	Gap          *approvers.Gap     `json:"gap,omitempty"` // the interruption of reception during which it was written; nil: received in time
 	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. MessageEdit
-	// is nil if the message was not changed after that. Text is always the text that the model received.
+	// is nil if nobody edited or deleted the message after the model received it. Text is always the text that the
+	// model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 

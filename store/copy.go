@@ -16,8 +16,8 @@ import (
 // Part names one kind of rows in a copy of a store.
 type Part string
 
-// The parts of a store, in the order in which they are copied. Claims, and the connections of processes, are not
-// copied.
+// These are the parts of a store, in the order in which they are copied. Claims, and the connections of processes, are
+// not copied.
 const (
 	PartConversations  Part = "conversations"
 	PartMessages       Part = "messages"
@@ -61,11 +61,11 @@ type Contents interface {
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 
-// Filling is a new store while it is being filled. Other processes can open the store only when it is complete.
+// Filling is a new store while it is being filled. Other processes can open the store only when the store is complete.
 type Filling interface {
 	Contents
-	// Put writes the next row. The caller puts the rows in the order of EachRow. An interrupted copy may have written
-	// some rows already. Put compares such rows with the new rows, and does not write them a second time. If a row
+	// Put writes the next row. The caller puts the rows in the order of EachRow. An interrupted copy may already have
+	// written some rows. Put compares these rows with the new rows, and does not write them a second time. If a row
 	// differs, Put returns ErrChanged.
 	Put(ctx context.Context, row Row) error
 	// Written returns how many rows an interrupted copy has already written.
@@ -73,13 +73,13 @@ type Filling interface {
 }
 
 // Mark is the progress of a copy: the number of written rows, and a hash over these rows. The zero value means that no
-// rows are written. A backend writes the mark together with the rows, in the same transaction.
+// rows are written. A backend writes the mark of a copy together with the rows, in the same transaction.
 type Mark struct {
 	Rows int
 	Sum  string
 }
 
-// String returns a mark in the form in which a backend stores it.
+// String returns the text that a backend stores for a mark.
 func (m Mark) String() string { return fmt.Sprintf("%d %s", m.Rows, m.Sum) }
 
 // ParseMark reads a mark that String has written.
@@ -133,9 +133,9 @@ type Copied struct {
 	Rows int
 }
 
-// CopyRows copies every row. Then CopyRows reads all rows of the copy, and compares them with the original rows. After
-// each row, CopyRows calls progress with the number of rows of the row's part so far. CopyRows calls done after the
-// last row, before the comparison.
+// CopyRows copies every row. After the last row, CopyRows reads all rows of the copy, and compares them with the
+// original rows. After each row, CopyRows calls progress with the number of rows of the row's part so far. CopyRows
+// calls done when all rows are copied, before the comparison.
 func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally
 	err := from.EachRow(ctx, func(row Row) error {
@@ -255,11 +255,11 @@ func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
 
-// Relocatable is a backend that can detect that its data was moved by other means. An example is a database that was
-// copied, or restored from a dump.
+// Relocatable is a backend that detects whether its data was moved by other means than CopyRows. An example is a
+// database that was copied, or restored from a dump.
 type Relocatable interface {
 	// Relocated reports whether the data was moved after the creation of the store and after the last Settle.
 	Relocated(ctx context.Context) (bool, error)
-	// Settle records the current place of the data as the right place, so Relocated returns false.
+	// Settle records the current place of the data as the right place. After Settle, Relocated returns false.
 	Settle(ctx context.Context) error
 }

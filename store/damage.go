@@ -18,7 +18,7 @@ type Damage struct {
 }
 
 // WhyLost is the value of Damage.Why for an audit record that was already lost when the store was salvaged. Reading
-// this record fails, but the store does not report it as damage.
+// this record fails, but the store does not list the record as damage.
 const WhyLost = "it was lost before the store was salvaged"
 
 func (d Damage) String() string {
@@ -90,7 +90,8 @@ func (d *Damages) Damage() []Damage {
 	return slices.Clone(d.known)
 }
 
-// OnDamage registers fn, and calls fn with each known damage. Later damage is passed to fn when it is found.
+// OnDamage registers fn, and calls fn with each known damage. Damages also calls fn with each damage that is found
+// later.
 func (d *Damages) OnDamage(fn func(Damage)) {
 	d.mu.Lock()
 	known := slices.Clone(d.known)
@@ -118,7 +119,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 	return damaged, mended
 }
 
-// SetAside is implemented by transactions that can remove a damaged record from normal use.
+// Transactions implement SetAside if they can remove a damaged record from normal use.
 type SetAside interface {
 	// SetAside moves the damaged record with the id to a place that the program never reads, and removes its index
 	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing record.

@@ -2,11 +2,11 @@ package store
 
 import "errors"
 
-// Errors of a transaction.
+// Transactions return these errors.
 var (
 	// ErrNotFound says that the record does not exist.
 	ErrNotFound = errors.New("store: no such record")
-	// ErrConflict says that another transaction has changed the record after it was read, or that the record already
+	// ErrConflict says that another transaction has changed the record in the meantime, or that the record already
 	// exists.
 	ErrConflict = errors.New("store: the record was changed by somebody else")
 	// ErrCommitUnknown says that the commit failed. The writes may or may not be durable.
@@ -15,7 +15,7 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// Errors of a store's file or database. The wrapping error tells the operator what to do.
+// These errors concern a store's file or database. The wrapping error tells the operator what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")

@@ -5,7 +5,7 @@ import "time"
 // OutboxKind says what an outbox message shows. The kind decides which function renders the message.
 type OutboxKind string
 
-// The kinds of outbox message, and the meaning of Ref for each.
+// These are the kinds of outbox messages. Each comment also gives the meaning of Ref.
 const (
 	OutboxCard          OutboxKind = "card"       // a request's card for its approvers; Ref: a request
 	OutboxEscalation    OutboxKind = "escalation" // the card for a lead; Ref: a request
@@ -124,7 +124,7 @@ type OutboxMessage struct {
 	After         time.Time   `json:"after,omitzero"` // all its Slack messages were posted after this time by Slack's clock; zero: unknown
 }
 
-// Leftover is a Slack message that should be deleted, but whose deletion Slack refused.
+// Leftover is a Slack message that the bot tried to delete. Slack refused the deletion.
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
@@ -141,7 +141,7 @@ type Home struct {
 	ViewHash string     `json:"looks,omitempty"` // hash of the shown content, without the references of its buttons
 }
 
-// HomePage is the current page of a part of a Home tab, from 0.
+// HomePage is the current page of a part of a Home tab. Pages are numbered from 0.
 type HomePage struct {
 	Part string `json:"part"`
 	Page int    `json:"page"`

@@ -9,7 +9,7 @@ import (
 
 // Store is a backend.
 type Store interface {
-	// Update runs the closure in a transaction and commits it. See the package documentation.
+	// Update runs the closure in a transaction, and commits the transaction. See the package documentation.
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs the closure over one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
@@ -20,8 +20,8 @@ type Store interface {
 	Close() error
 }
 
-// Reader is the read half of a transaction. If a single record does not exist, the read fails with ErrNotFound. A list
-// without records is empty, and is not an error.
+// Reader has the read methods of a transaction. If a single record does not exist, the read fails with ErrNotFound. A
+// list without records is empty, and is not an error.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
 	// ConversationAt returns the newest conversation at a place (see the function Place).
@@ -50,7 +50,7 @@ type Reader interface {
 	// Requests lists a conversation's requests, by id.
 	Requests(conversation string) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
-	// Executions lists a conversation's executions by id, including those that an edit replaced.
+	// Executions lists a conversation's executions by id, including executions that an edit replaced.
 	Executions(conversation string) ([]approvers.Execution, error)
 	// Elicitation reads a question that a run asked the requester.
 	Elicitation(id string) (approvers.Elicitation, error)
@@ -60,7 +60,7 @@ type Reader interface {
 	Files(execution string) ([]File, error)
 	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)
-	// CounterSum returns the sum of a key's counters whose time is after the given time.
+	// CounterSum returns the sum of those counters of a key whose time is after the given time.
 	CounterSum(key string, after time.Time) (int, error)
 
 	// Grant reads a grant in any state.
@@ -99,7 +99,7 @@ type Reader interface {
 	Renderings(message string) ([]Rendering, error)
 
 	// Audit lists a chain's records by Seq. Audit skips damaged records. If there are damaged records, Audit also
-	// returns an error that joins a *DamagedError for each of them.
+	// returns an error that joins a *DamagedError for each damaged record.
 	Audit(chain string) ([]approvers.AuditRecord, error)
 	// AuditHead returns a chain's last record, or ErrNotFound if the chain does not exist.
 	AuditHead(chain string) (approvers.AuditRecord, error)
@@ -116,14 +116,14 @@ type Reader interface {
 	// ever appended. The entries are in the order of the commits. Entries of one transaction are in the order of the
 	// appends. With several writers, a backend may reorder entries that no head covers yet.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
-	// LastHead returns the newest head, or ErrNotFound if there is none.
+	// LastHead returns the newest head. If there is no head, the error is ErrNotFound.
 	LastHead() (Head, error)
 	// Heads lists heads by Number, starting after the given Number.
 	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
 
-	// Policy returns the Policy in force. The call is cheap, because it does not read the content of the policy.
+	// Policy returns the Policy in force. Policy is cheap, because it does not read the content of the policy.
 	Policy() (Policy, error)
 	// PolicyContent returns the content that was passed to the last PutPolicy. The caller may keep the slice.
 	PolicyContent() ([]byte, error)
@@ -157,10 +157,10 @@ type Tx interface {
 	// PutFile writes a file with its bytes. If the file already exists, the error is ErrConflict. PutFile refuses a
 	// file whose Size or Hash does not match the bytes.
 	PutFile(f File, data []byte) error
-	// EraseFiles deletes an execution's files with their bytes, and returns their number.
+	// EraseFiles deletes an execution's files with their bytes, and returns the number of deleted files.
 	EraseFiles(execution string) (int, error)
 	AddCounter(Counter) error
-	// PruneCounters deletes up to limit counters whose time is before the given time, and returns the number of deleted
+	// PruneCounters deletes up to limit counters from before the given time, and returns the number of deleted
 	// counters.
 	PruneCounters(before time.Time, limit int) (int, error)
 	PutGrant(approvers.Grant) error
@@ -178,8 +178,8 @@ type Tx interface {
 	// PutRendering writes a posted version of an outbox message. If the version already exists, the error is
 	// ErrConflict.
 	PutRendering(Rendering) error
-	// EraseRenderings deletes the renderings of an outbox message whose Post is less than below. If below is 0,
-	// EraseRenderings deletes all renderings of the message. It returns the number of deleted renderings.
+	// EraseRenderings deletes those renderings of an outbox message whose Post is less than below. If below is 0,
+	// EraseRenderings deletes all renderings of the message. EraseRenderings returns the number of deleted renderings.
 	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit appends a record to its chain, and writes the record's payload. If the payload is nil, the record has
@@ -200,9 +200,9 @@ type Tx interface {
 
 	// PutPolicy puts a policy into force, and stores the policy's content.
 	PutPolicy(p Policy, content []byte) error
-	// ExpectPolicy states which policy the transaction expects to be in force when it begins. If no policy is in force,
-	// or the policy in force has another Load, the transaction fails with ErrPolicyChanged. ExpectPolicy, a later read
-	// or Update returns this error. The check needs no extra round trip to the database. A transaction must not call
-	// both ExpectPolicy and PutPolicy.
+	// ExpectPolicy states which policy must be in force when the transaction begins. If no policy is in force, or the
+	// policy in force has another Load, the transaction fails with ErrPolicyChanged. ExpectPolicy, a later read or
+	// Update returns this error. The check needs no extra round trip to the database. A transaction must not call both
+	// ExpectPolicy and PutPolicy.
 	ExpectPolicy(load string) error
 }

@@ -6,7 +6,7 @@ import "time"
 // timers and continues the work.
 type TimerKind string
 
-// The kinds of timer, and the meaning of Ref for each.
+// These are the kinds of timers. Each comment also gives the meaning of Ref.
 const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
@@ -30,8 +30,8 @@ const (
 	TimerRepost        TimerKind = "repost"   // post a lost message a second time, before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
 	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReception, or a channel that the bot has joined
-	// The next four kinds deliver an outbox message to Slack; Ref: an outbox message. Each rank of outbox messages has
-	// its own kind, so messages of a lower rank never delay messages of a higher rank.
+	// The next four kinds deliver an outbox message to Slack. Their Ref is an outbox message. Each rank of outbox
+	// messages has its own kind, so messages of a lower rank never delay messages of a higher rank.
 	TimerShowFirst  TimerKind = "show_first"
 	TimerShow       TimerKind = "show"
 	TimerShowAnswer TimerKind = "show_answer"
@@ -56,8 +56,8 @@ type Timer struct {
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
-	// Affinity is a name that related timers share, such as "conversation:ID". All timers with the same Affinity are in
-	// the same share, so one replica handles them: see Timer.Share.
+	// Affinity is the same text for related timers, such as "conversation:" and the id of a conversation. All timers
+	// with the same Affinity are in the same share, so one replica handles them: see Timer.Share.
 	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
 	// is the time to which the timer was postponed.
@@ -74,8 +74,9 @@ const (
 	InboxCommand     InboxKind = "command"
 )
 
-// Inbox is a delivery from Slack, or a message that was read from a channel's history. The bot acknowledges a delivery
-// to Slack only after the row is durable. A handled row is kept, so a repeated delivery has no effect.
+// Inbox is a stored delivery from Slack, or a stored message that the bot has read from a channel's history. The bot
+// acknowledges a delivery to Slack only after the row is durable. A handled row is kept, so a repeated delivery has no
+// effect.
 type Inbox struct {
 	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
 	Version    uint64    `json:"version"`

@@ -62,8 +62,9 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// headOfJournal returns the position and the hash of a chain's damaged last record. headOfJournal reads both from the
-// journal. The position and the hash are enough to append the next record. Verification reports the damage.
+// headOfJournal returns the position and the hash of a chain's damaged last record. headOfJournal reads them from the
+// journal. The position and the hash are enough to append the next record. Verification of the chain reports the
+// damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
 	for _, v := range t.rows.asStored(auditJournal, nil) {

@@ -18,11 +18,11 @@ import (
 )
 
 // The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Rounds of the store and rounds
-// of raw bbolt alternate within one run, so a busy machine slows both. The benchmarks report the decisions per second
-// of the store and of raw bbolt, and the ratio of the two rates. They also report the processor time of raw bbolt
-// divided by the processor time of the store. A busy machine hardly changes this second ratio. A decision is the
-// transaction that follows a click on a card. The transaction puts the request, clears or sets a timer, appends an
-// audit record with a payload, and puts the card's outbox message.
+// of raw bbolt alternate within one run, so a busy machine slows the store and raw bbolt alike. The benchmarks report
+// the decisions per second of the store and of raw bbolt, and the ratio of the two rates. The benchmarks also report
+// the processor time of raw bbolt divided by the processor time of the store. A busy machine hardly changes this second
+// ratio. A decision is the transaction that follows a click on a card. The transaction puts the request, clears or sets
+// a timer, appends an audit record with a payload, and puts the card's outbox message.
 
 const benchRequests = 1024
 
@@ -31,7 +31,7 @@ func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 200, false) }
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 6400, false) }
 
 // BenchmarkDecision64Read also reads the request, the outbox message and the head of the chain in each transaction of
-// the store, as the workflow does. Raw bbolt only writes.
+// the store, as the workflow does. Raw bbolt only writes, and does not read these records.
 func BenchmarkDecision64Read(b *testing.B) { benchDecisions(b, 64, 6400, true) }
 
 // benchDecisions makes decisions with a number of writers, in alternating rounds of the store and raw bbolt.

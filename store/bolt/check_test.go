@@ -72,8 +72,8 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets whose rows are not named by any other row. The check can't find out that a row of
-// such a bucket is missing.
+// holdsNothingElse lists the buckets to whose rows no other row refers. The check can't detect that a row of one of
+// these buckets is missing.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
 // In every bucket, the check finds a superfluous row and a changed row. The check finds a missing row in every bucket
@@ -101,7 +101,8 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// A changed row can still be valid JSON. The check finds such a change, because the row contradicts a hash or an index.
+// The test changes rows so that their JSON is valid. The check finds the change, because the row contradicts a hash or
+// an index.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket

@@ -18,8 +18,8 @@ const checksumSize = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. So the check also
-// detects a row that was moved to another key or bucket.
+// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. So the checksum also
+// detects that a row was moved to another key or bucket.
 func checksum(in bucket, key, value []byte) uint32 {
 	head := [5]byte{byte(in)}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(key)))

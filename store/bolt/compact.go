@@ -93,8 +93,8 @@ func compactSentence(path string, err error) error {
 	return sentence(path, err)
 }
 
-// removeCompacted removes copies left by a killed process. The caller holds the store, so no other process is using
-// such a copy.
+// removeCompacted removes copies left by a killed process. No other process is using the copies, because the caller has
+// the lock of the store.
 func removeCompacted(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -320,7 +320,8 @@ func newFilling(s *Store, from store.Mark) *filling {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the mark of the copy.
+// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the progress of the copy: a
+// store.Mark.
 var copyingKey = []byte("copying")
 
 // Put adds a row. Put collects rows, and writes many rows in one transaction.
@@ -359,7 +360,7 @@ func (f *filling) flush(ctx context.Context) error {
 	return err
 }
 
-// complete removes the mark, so the copy counts as complete.
+// complete removes copyingKey, so the copy counts as complete.
 func (f *filling) complete(ctx context.Context) error {
 	return f.Update(ctx, func(t store.Tx) error {
 		r := t.(*tx).rows

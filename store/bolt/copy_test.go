@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// opened opens a store and closes it with the test.
+// opened opens a store, and closes the store at the end of the test.
 func opened(t *testing.T, path string) *bolt.Store {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Options{})
@@ -44,7 +44,7 @@ func put(t *testing.T, s store.Store, key string, n int) {
 	}
 }
 
-// number reads the number that put wrote. If there is no number, it returns "".
+// number reads the number that put wrote. If put has not written the key, number returns "".
 func number(t *testing.T, s store.Store, key string) (n string) {
 	t.Helper()
 	err := s.View(t.Context(), func(r store.Reader) error {

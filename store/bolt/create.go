@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store under a temporary name, and then gives the store its own name. If another process has
-// created a file with this name in the meantime, create keeps that file.
+// create makes a new store under a temporary name, and then renames the file to path. If another process has created a
+// file with this name in the meantime, create keeps that file.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {

@@ -1,17 +1,19 @@
 // Package bolt keeps Countersign's durable state in one file on disk, with bbolt. The package implements the contract
 // of package store, and adds the following:
 //   - Concurrent writers share commits, and a lone writer never waits for others. One goroutine runs the queued
-//     closures in one transaction. It commits as soon as the queue is empty, and then begins the next transaction.
+//     closures in one transaction. The goroutine commits as soon as the queue is empty, and then begins the next
+//     transaction.
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, the store
 //     undoes the closure's writes before the next closure runs. The other closures of the commit are not affected. A
 //     panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
 //   - A closure may read writes of earlier closures that are not committed yet. So Update returns only after the commit
-//     of these writes, even if its own closure fails or writes nothing.
-//   - If the disk is full, only the closures whose writes did not fit fail, with ErrFull. Any other error of a commit
-//     stops the store. Every later call then fails with ErrCommitUnknown until the file is opened again.
+//     of these writes, even if Update's own closure fails or writes nothing.
+//   - On a full disk, a closure fails with ErrFull if its writes do not fit. The other closures succeed. Any other
+//     error of a commit stops the store. Every later call then fails with ErrCommitUnknown until the file is opened
+//     again.
 //   - After the file was removed, renamed or replaced, writes fail with ErrMoved until the same file is back at its
 //     path. Reads and copies continue. If another program wrote to the file, the store stops (ErrDamaged). The store
-//     makes these checks before every commit. The method InPlace makes the same checks when it is called.
+//     makes these checks before every commit. A call of the method InPlace makes the same checks.
 //   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
 //   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
 //     continues at the next start. Older programs don't open the upgraded store.
@@ -34,11 +36,11 @@
 // in the order of their parts, and no text can be confused with the next part. Numbers are eight bytes, big-endian.
 // Times are microseconds since 1970, with the sign bit flipped so that they sort.
 //
-// Values of record buckets are a header and the record as JSON. The header holds the record's version, its birth
-// number, and the record's rows in index buckets. Birth numbers count the records of a bucket in the order of creation.
-// All lengths are unsigned varints. In JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a record is
-// kept as base64 of its exact bytes, because signatures cover bytes. In text that is not valid UTF-8, U+FFFD replaces
-// the invalid bytes. A key with invalid UTF-8 is refused.
+// The value of a row in a bucket of records is a header and the record as JSON. The header holds the record's version,
+// its birth number, and the record's rows in index buckets. Birth numbers count the records of a bucket in the order of
+// creation. All lengths are unsigned varints. In JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a
+// record is kept as base64 of its exact bytes, because signatures cover bytes. In a text with invalid UTF-8, U+FFFD
+// replaces the invalid bytes. A key with invalid UTF-8 is refused.
 //
 // Every value ends with a CRC-32C (four bytes, big-endian). The CRC covers the bucket's number (one byte), the key's
 // length (four bytes), the key and the rest of the value. Only values of the bucket countersign have no CRC. An
@@ -91,8 +93,8 @@
 //
 // Values in the audit buckets are the exact bytes that the hashes cover.
 //
-// A value that begins with one of these bytes is compressed. The method is zstd with a dictionary, except for the byte
-// 5. See pack.
+// A value that begins with one of the following bytes is compressed. The method is zstd with a dictionary, except for
+// the byte 5. See pack.
 //
 //	3  in messages, renderings and audit_payloads; a few programs of version 8 wrote it in audit, too, where the leaf and
 //	   the hash follow uncompressed
@@ -108,6 +110,6 @@
 // instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads. Version 2 also had no indexes
 // by conversation and by the last message. Version 3 had no index of requests by person. Version 4 had no elicitations
 // and files. Version 5 had no checksums and no bucket set_aside. Version 6 had no compressed values. Version 7 had no
-// values compressed with zstd. Version 8 had no requests of callers. A program of version 8 would drop the fields of
-// such requests. Version 9 had no short records of the history.
+// values compressed with zstd. Version 8 had no requests of callers. A program of version 8 would drop the fields of a
+// caller's request. Version 9 had no audit records in the short encoding.
 package bolt

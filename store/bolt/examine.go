@@ -94,7 +94,7 @@ func stateOf(in bucket, key, stored []byte) rowState {
 	return rowDamaged
 }
 
-// Offsets of the numbers on a meta page.
+// bbolt stores the numbers of a meta page at these offsets.
 const (
 	metaMagic    = 16
 	metaPageSize = 24
@@ -234,7 +234,7 @@ func (x *examination) rowElement(in bucket, isRoot bool, k, v []byte, flags uint
 	return nil
 }
 
-// tree is one tree of pages.
+// tree is one tree of pages in the file: the tree of a bucket, or the tree of the list of buckets.
 type tree struct {
 	x       *examination
 	in      bucket
@@ -243,8 +243,8 @@ type tree struct {
 	last    []byte // the previous key
 }
 
-// page examines a page and the pages below it. All keys must be at or above low, and below high. If low or high is nil,
-// there is no such limit.
+// page examines a page and the pages below it in the tree. All keys must be at or above low, and below high. A limit
+// that is nil does not apply.
 func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	x := t.x
 	if err := x.ctx.Err(); err != nil {
@@ -378,7 +378,7 @@ func (x *examination) faultOnce(since int, in bucket, format string, args ...any
 	}
 }
 
-// Constants of the page with the list of free pages.
+// These constants describe the page with the list of free pages.
 const (
 	pageFreelist  = 0x10
 	manyFreePages = 0xFFFF

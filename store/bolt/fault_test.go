@@ -205,8 +205,8 @@ func TestUnderStrace(t *testing.T) {
 }
 
 // A sync of data, or a sync of the meta page, fails with EIO. If the sync of the meta page fails, bbolt returns an
-// error, but the next Open finds the transaction in the file. So the store's error says that the outcome is unknown.
-// Whichever sync fails, the file has all acknowledged writes, and the store writes nothing after the failure.
+// error, but the next Open finds the transaction in the file. So the store's error says that the outcome is unknown. In
+// both cases, the file has all acknowledged writes, and the store writes nothing after the failure.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
 	for _, when := range []string{"1", "2", "3", "4"} { // strace counts the syncs of each thread separately, and the process has several threads

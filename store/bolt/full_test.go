@@ -18,7 +18,8 @@ import (
 	"countersign/store"
 )
 
-// One closure needs more space than the disk has, and fails. The store commits the other closures of the same commit.
+// One closure needs more space than the disk has, and fails. The store commits the writes of the other closures that
+// wait at the same time.
 func TestFullDiskForOne(t *testing.T) {
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {

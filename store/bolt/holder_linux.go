@@ -11,7 +11,7 @@ import (
 )
 
 // holder names the process that holds the file's lock. If /proc does not show the process, holder explains how to find
-// it.
+// the process.
 func holder(path string) string {
 	unknown := fmt.Sprintf("a process that `fuser %s` shows", path)
 	info, err := os.Stat(path)

@@ -73,8 +73,8 @@ func (id *identity) read() (metas [2]metaPage, err error) {
 	return metas, nil
 }
 
-// inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
-// caller makes sure that no commit runs at the same time.
+// inPlace returns ErrMoved if the file is not at its path. inPlace returns ErrDamaged if another program has written to
+// the file. The caller makes sure that no commit runs at the same time.
 func (id *identity) inPlace() error {
 	if err := id.atPath(); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (id *identity) letBack() error {
 }
 
 // OnReturn registers fn. If the file was moved away and is back at its path, the store calls fn before the next write.
-// While the file was away, another process may have used a copy of the file. fn finds this out and then returns an
-// error, so the store continues to refuse writes. fn may read the store.
+// While the file was away, another process may have used a copy of the file. If another process did so, fn returns an
+// error, and the store refuses writes. fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {

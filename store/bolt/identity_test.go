@@ -14,7 +14,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// openIn opens a store with one turn in it, in its own directory.
+// openIn opens a store in a new directory, and writes one turn to the store.
 func openIn(t *testing.T) (s *bolt.Store, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data", "store.db")
@@ -75,8 +75,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// If the file was moved away and is back, the store writes to it only after the function given to OnReturn returned
-// nil.
+// If the file was moved away and is back, the store refuses writes until the function given to OnReturn returns nil.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has continued")
@@ -202,7 +201,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// If another program writes into the file itself, the store stops at the next commit or check, and writes nothing more.
+// If another program writes into the store's file, the store stops at the next commit or check, and writes nothing
+// more.
 func TestOverwritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, old string){
 		"an old copy over it": func(t *testing.T, path, old string) { copyOver(t, old, path) },

@@ -25,10 +25,10 @@ import (
 // is recorded and read. Each step runs in a new workflow, which gets only an id from the previous step. For comparison,
 // a hand-written program over bbolt does the same job (ledger_test.go). Also for comparison, bbolt alone writes the
 // rows that the workflow wrote (replay_test.go). The workflow, the hand-written program and bbolt alternate within one
-// run, so a busy machine slows all three. docs/figures.md describes each benchmark.
+// run, so a busy machine slows all of them alike. docs/figures.md describes each benchmark.
 
-// The rates of the best comparable system (see ADR 8) on this job, in jobs per second. The first rate is for one job at
-// a time, the second rate for 64 concurrent jobs.
+// peerAlone and peer64 are the rates of the best comparable system (see ADR 8) on this job, in jobs per second. The
+// first rate is for one job at a time, the second rate for 64 concurrent jobs.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -38,8 +38,7 @@ func BenchmarkJobAlone(b *testing.B) { benchJobs(b, jobs{workers: 1, round: 200,
 
 func BenchmarkJob64(b *testing.B) { benchJobs(b, jobs{workers: 64, round: 640, peer: peer64}) }
 
-// BenchmarkJobReopened is like BenchmarkJobAlone, but opens the file again for each step, as a newly started process
-// does.
+// BenchmarkJobReopened is like BenchmarkJobAlone, but opens the file for each step, as a newly started process does.
 func BenchmarkJobReopened(b *testing.B) {
 	benchJobs(b, jobs{workers: 1, round: 50, peer: peerAlone, reopen: true})
 }

@@ -99,8 +99,8 @@ type salvaged struct {
 }
 
 // salvage builds a valid store from the readable rows of a damaged store. Indexes, the times of timers and the journal
-// are rebuilt from other buckets that have the same data. salvage writes a mark under the key of a lost or damaged
-// record, so that reading the record fails.
+// are rebuilt from other buckets that have the same data. Under the key of a lost or damaged record, salvage writes a
+// mark (see the function mark), so that reading the record fails.
 type salvage struct {
 	rows   map[bucket]map[string]salvaged
 	set    map[bucket]map[string][]byte // rows of the new file, with checksums
@@ -125,10 +125,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// strays adds rows from used pages that can't be reached, because they are below a damaged page. The checksum of a row
-// shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish used pages from
-// unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds several versions
-// of a record, it adds the highest version. strays returns the number of rows that it added.
+// strays adds rows from used pages that can't be reached, because these pages are below a damaged page in the tree. The
+// checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
+// used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds
+// several versions of a record, it adds the highest version. added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -197,7 +197,7 @@ func (s *salvage) has(in bucket, k string) bool {
 	return there && row.state == rowSound
 }
 
-// sound iterates over the sound rows of a bucket.
+// sound iterates over the undamaged rows of a bucket.
 func (s *salvage) sound(in bucket, yield func(k string, v []byte)) {
 	for k, row := range s.rows[in] {
 		if row.state == rowSound {
@@ -218,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark for a missing or damaged row under the row's key. Other rows refer to this key.
+// lost writes a mark (see the function mark) under the key of a missing or damaged row. Other rows refer to this key.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -463,8 +463,9 @@ func (s *salvage) messages() {
 	})
 }
 
-// history rebuilds the journal from the records. If the journal names a missing record, history writes a mark for the
-// record. Records of pruned chains get no mark, because pruning deleted them.
+// history rebuilds the journal from the records. If the journal names a missing record, history writes a mark (see the
+// function mark) under the record's key. Records of pruned chains get no mark, because pruning has deleted these
+// records.
 func (s *salvage) history() {
 	s.misplaced()
 	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old builds a store's file in an older version of the layout. This file uses no constants of the code. It contains
-// names, bucket numbers and JSON as literals.
+// old builds a store's file in an older version of the layout. This test file contains names, bucket numbers and JSON
+// as literals, and uses no constants of the code under test.
 type old struct {
 	*testing.T
 	path    string
@@ -82,10 +82,10 @@ func (o old) put(in, key, value string) {
 	}
 }
 
-// bare puts a guarded record with version 1. The record is in no index.
+// bare puts a record with version 1, and no index row for the record.
 func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
-// record puts a guarded record with version 1, and one row in an index bucket. index is the number of the index bucket.
+// record puts a record with version 1, and one row in an index bucket. index is the number of the index bucket.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
 		o.Fatal(err)
@@ -94,7 +94,7 @@ func (o old) record(in, id string, js string, index byte, name, key string) {
 	o.put(name, key, id)
 }
 
-// replace replaces a text in the first row that contains it.
+// replace replaces a text in the first row that contains the text.
 func (o old) replace(in, text, by string) {
 	c := o.tx.Bucket([]byte(in)).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -162,7 +162,8 @@ func agedRecords(o old) {
 	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
 }
 
-// The hashes of the last records of the chains that agedAudit puts, and the body of the only payload.
+// oldHead and oldAway are the hashes of the last records of the chains that agedAudit puts. oldPayload is the body of
+// the only payload.
 const (
 	oldHead    = "7687437e0695caa9c7ede23091ce71f24b8d8dfd2cb487c71150656cb1e3e82c"
 	oldAway    = "bf39f9e89ddd847c6a4782e1bb7f87edf73f7ad3e4eed3db67f15f9b8b7aedb2"

@@ -27,7 +27,8 @@ const schema = Layout
 // rewrites no rows.
 const checksummed = 6
 
-// The bucket and key that name the layout.
+// The row with the key schemaKey in the bucket rootBucket has the version of the layout. The row with the key sumKey
+// has the version with a checksum.
 var (
 	rootBucket = []byte("countersign")
 	schemaKey  = []byte("schema")
@@ -40,8 +41,8 @@ type Options struct {
 	AsIs bool
 	// OpenFile replaces os.OpenFile, so that a test can intercept disk access.
 	OpenFile func(name string, flag int, mode os.FileMode) (*os.File, error)
-	// Rehearse runs every closure of Update twice and undoes the first run. So a test finds closures that must not run
-	// twice.
+	// Rehearse runs every closure of Update twice and undoes the first run. So a test can find a closure whose second
+	// run has another result.
 	Rehearse bool
 
 	statistics bool // lets bbolt count the free pages
@@ -136,8 +137,8 @@ func replacedMeanwhile(path string) error {
 	return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
 }
 
-// open opens an existing file without changing the file. By default, bbolt writes a list of free pages into a file
-// without such a list, even if another program uses that file.
+// open opens an existing file without changing the file. By default, bbolt writes a list of free pages into a file that
+// has none, even if the file belongs to another program.
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {

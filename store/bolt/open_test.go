@@ -21,7 +21,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// made returns the path of a store with one record in it.
+// made returns the path of a store with one record.
 func made(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -312,7 +312,7 @@ func TestSecondProcess(t *testing.T) {
 }
 
 // Several processes start at the same time on a path without a file. Only one store is created, and only one process
-// holds it.
+// holds the store.
 func TestCreatingTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	type opened struct {

@@ -47,8 +47,8 @@ var packings = [bucketEnd]packing{
 	grants:         {closedRecords, packedRecord},
 }
 
-// The first byte of a compressed value. An uncompressed record begins with its version, which is never 0. An
-// uncompressed audit record begins with its leaf, and the first byte of a leaf is 0 or 255.
+// These constants are the possible first bytes of a compressed value. An uncompressed record begins with its version,
+// which is never 0. An uncompressed audit record begins with its leaf, and the first byte of a leaf is 0 or 255.
 const (
 	packedRecord = 0
 	flatePacked  = 1 // written by programs of layout version 7
@@ -167,9 +167,9 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 	return stored, nil
 }
 
-// keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, these are its leaf
-// and its hash, which can't be compressed. For any other record, these are its version and its birth number, because
-// the program reads both numbers of every record when it starts.
+// keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, the leaf and the
+// hash are not compressed, because hashes can't be compressed. For any other record, the version and the birth number
+// are not compressed, because the program reads these numbers of every record when it starts.
 func keptOf(in bucket, value []byte) int {
 	switch {
 	case in == audit:
@@ -182,8 +182,8 @@ func keptOf(in bucket, value []byte) int {
 	return 0
 }
 
-// numbersOf returns the version and the birth number of a stored record. If the numbers can't be read, numbersOf
-// returns zeros.
+// numbersOf returns the version and the birth number of a stored record (see the package documentation). If the numbers
+// can't be read, numbersOf returns zeros.
 func numbersOf(stored []byte) (version, birth uint64) {
 	if len(stored) > 0 && stored[0] == packedRecord {
 		stored = stored[1:]

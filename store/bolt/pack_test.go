@@ -152,8 +152,8 @@ func TestFlate(t *testing.T) {
 	}
 }
 
-// A record is compressed only when it is closed. Compressing an open record would repeat the compression at every
-// change of the record.
+// A record is compressed only when it is closed (see table.closed). Compressing an open record would repeat the
+// compression at every change of the record.
 func TestClosedRecordsArePacked(t *testing.T) {
 	s := opened(t)
 	r := approvers.Request{ID: "r", State: approvers.Pending, CreatedAt: benchTime, Preview: strings.Repeat("words ", 50)}

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The format of bbolt's pages. The format has not changed since bbolt's first version. Numbers are in the byte order of
-// the machine, and all supported machines are little-endian.
+// These constants describe the format of bbolt's pages, which has not changed since bbolt's first version. Numbers are
+// in the byte order of the machine, and all supported machines are little-endian.
 const (
 	pageHeader  = 16 // bytes: id uint64, flags uint16, count uint16, overflow uint32
 	pageElement = 16
@@ -37,7 +37,7 @@ type pageWalk struct {
 	seen  map[uint64]bool
 }
 
-// page checks a page and the pages below it.
+// page checks a page and the pages below this page in the tree.
 func (w *pageWalk) page(id uint64, depth int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err

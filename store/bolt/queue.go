@@ -71,7 +71,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait waits for a job, and removes it from the queue. If the queue was closed, wait returns nil.
+// wait waits for a job, and removes the job from the queue. If the queue was closed, wait returns nil.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {
@@ -103,7 +103,7 @@ func (j *job) finish(commit error) {
 	close(j.done)
 }
 
-// outcome waits for a job's outcome. If the context ends first, the function withdraws the job.
+// outcome waits for a job's outcome. If the context ends first, outcome withdraws the job.
 func (q *queue) outcome(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:

@@ -10,7 +10,8 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored.
+// table describes how one kind of guarded record is stored. A guarded record is a record with a version: see package
+// store.
 type table[T any] struct {
 	in    bucket
 	name  string
@@ -25,7 +26,7 @@ type table[T any] struct {
 
 func (t *table[T]) isClosed(rec *T) bool { return t.closed != nil && t.closed(rec) }
 
-// row is a row of an index bucket. The value of an index row is the record's id.
+// row is a row of an index bucket. The value of the row is the record's id.
 type row struct {
 	in  bucket
 	key []byte
@@ -174,7 +175,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 	return reindex(r, key, old, h)
 }
 
-// reindex writes new index rows and deletes old ones.
+// reindex writes the new index rows of a record, and deletes its old index rows.
 func reindex(r *rows, id []byte, old, now header) error {
 	for _, x := range old.index {
 		if !now.has(x) {

@@ -55,7 +55,7 @@ type replay struct {
 	jobs  [][][]rawPut // the transactions of each job
 }
 
-// recordJobs does jobs one after the other, and records the rows that the jobs write.
+// recordJobs does n jobs sequentially, and records the rows that the jobs write.
 func recordJobs(b testing.TB, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}

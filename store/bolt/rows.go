@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// rows is one bbolt transaction: it reads and writes the rows of buckets, and has the undo log of the running closure.
-// Returned slices are valid until the transaction ends. Callers must not write to returned slices.
+// rows is one bbolt transaction. rows reads and writes the rows of buckets, and has the undo log of the running
+// closure. Returned slices are valid until the transaction ends. Callers must not write to returned slices.
 //
 // A removed row stays in bbolt until just before the commit, and reads skip the row. bbolt's cursors fail on pages that
 // the same transaction has emptied. On such a page, Prev and Seek stop or skip rows, and Last may never return. Because
@@ -119,7 +119,7 @@ func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	return stored, true
 }
 
-// value verifies a row's checksum, and returns the value without the checksum and decompressed.
+// value verifies a row's checksum. value returns the decompressed value without the checksum.
 func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) {
 	if r.plain {
 		return stored, nil
@@ -296,7 +296,8 @@ func (r *rows) revert() error {
 	return nil
 }
 
-// birth returns the next number for a record of the bucket. Failed closures leave gaps.
+// birth returns the next birth number of the bucket (see the package documentation). Failed closures leave gaps in the
+// numbers.
 func (r *rows) birth(in bucket) (uint64, error) {
 	n, err := r.bucket(in).NextSequence()
 	if err != nil {
@@ -327,8 +328,8 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged or unordered rows one scan skips. If there are more such rows, pages of the file
-// must form a cycle.
+// mostStrays limits how many damaged or unordered rows one scan skips. If there are more damaged or unordered rows,
+// pages of the file must form a cycle.
 const mostStrays = 1 << 16
 
 // each iterates over rows in one direction. If the checksum of a row does not match, each calls the function damaged.
@@ -409,8 +410,8 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the row with the highest key that starts with prefix. If there is no such row, the key is nil. prefix
-// must end with a text part. Like get, last panics if the row is damaged.
+// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil.
+// prefix must end with a text part. Like get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)
 	if damaged != nil {

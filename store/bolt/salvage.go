@@ -24,12 +24,12 @@ import (
 
 // Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. Salvage
 // does not change the damaged file. No process may have the damaged file open. Open repairs a file with little damage.
-// Salvage can also read a file that is cut short, has lost its list of buckets, or has lost both pages that name the
-// last commit.
+// Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta pages.
 //
-// If another record names a missing record, the new store has a mark for the missing record. The workflow then closes
-// the records that depend on the missing record (see store.SetAside). A mark also takes the place of a missing audit
-// record: see approvers.AuditRow.Lost. Salvage treats the rows in the parameter also as damaged.
+// If another record names a missing record, the new store has a mark (see the function mark) under the key of the
+// missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark
+// also takes the place of a missing audit record: see approvers.AuditRow.Lost. Salvage treats the rows in the parameter
+// also as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -96,7 +96,7 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	return errors.Join(err, s.Close())
 }
 
-// holes reads a file in which pages may be missing or unreadable. holes returns zeros for such pages.
+// holes reads a file in which pages may be missing or unreadable. holes returns zeros for missing and unreadable pages.
 type holes struct{ file io.ReaderAt }
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -110,7 +110,7 @@ func (h holes) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// read takes every row from the pages of the last commit that it can find.
+// read takes every row from those pages of the last commit that can be found.
 func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*examination, error) {
 	in := holes{file}
 	valid, pageSize := validMetas(in, size)
@@ -202,8 +202,8 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 	return valid, pageSize
 }
 
-// lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest numbers,
-// because the numbers of records and versions only increase.
+// lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest birth
+// numbers and versions, because these numbers only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
 		sequences uint64 // sum over all buckets; the numbers are on the root page itself
@@ -272,7 +272,7 @@ func bucketList(yield func(string) bool) {
 	}
 }
 
-// missing marks a row of another backend.
+// missing writes a mark (see the function mark) for an unreadable row of another backend.
 func (s *salvage) missing(m Missing) {
 	for in := range allBuckets {
 		if in.String() != m.Bucket && (in != outboxMessages || m.Bucket != "outbox_messages") {
@@ -305,7 +305,8 @@ func (s *salvage) marked(in bucket, k string) bool {
 	return there && stateOf(in, []byte(k), v) == rowMarked
 }
 
-// sounds iterates over the sound rows of the new store in order, without their checksums.
+// sounds iterates over the rows of the new store that are not marked as damaged, in order of their keys. The values
+// have no checksums.
 func (s *salvage) sounds(in bucket, yield func(k string, v []byte)) {
 	keys := make([]string, 0, len(s.set[in]))
 	for k, v := range s.set[in] {
@@ -326,8 +327,9 @@ func (s *salvage) unlist(in bucket) {
 	s.damage = slices.DeleteFunc(s.damage, func(d store.Damage) bool { return d.Bucket == in.String() && d.Key != "" && !d.Mended })
 }
 
-// closeHistory closes the gaps of the journal, and writes a mark for every lost record. Records without a journal entry
-// get new numbers. Heads with signatures over the old numbers are dropped, because the signatures would not verify.
+// closeHistory closes the gaps of the journal, and writes a mark (see the function mark) for every lost audit record.
+// Records without a journal entry get new numbers. Heads with signatures over the old numbers are dropped, because the
+// signatures would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -407,7 +409,7 @@ func sumNamed(name string) (sum approvers.Sum) {
 	return sum
 }
 
-// closeJournal numbers the journal without gaps. It returns the number of entries before the first gap.
+// closeJournal numbers the journal without gaps. cut is the number of entries before the first gap.
 func (s *salvage) closeJournal() (cut uint64) {
 	type one struct {
 		k string
@@ -447,7 +449,7 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads up to the first faulty one. A head is faulty if it is missing, or if it covers more
+// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, or if it covers more
 // entries than exist before the journal's first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
@@ -504,7 +506,7 @@ func (s *salvage) drop() {
 	delete(s.set, setAside)
 }
 
-// refer writes a mark for a missing record that another record names.
+// refer writes a mark (see the function mark) for a missing record that another record names.
 func (s *salvage) refer(in bucket, id, owner, why string) {
 	if id == "" {
 		return
@@ -526,8 +528,8 @@ func (s *salvage) refer(in bucket, id, owner, why string) {
 	s.keep(index, string(text(text(nil, owner), id)), []byte(id))
 }
 
-// relations writes a mark for each missing record that another record names. The workflow then closes the records that
-// depend on the missing record.
+// relations writes a mark (see the function mark) for each missing record that another record names. The workflow then
+// closes the records that depend on the missing record.
 func (s *salvage) relations() {
 	const why = "it is missing, and other records name it"
 	eachRecord(s, executions, func(e *approvers.Execution) {
@@ -563,7 +565,7 @@ func (s *salvage) relations() {
 	}
 }
 
-// eachRecord calls fn with each sound record of a bucket.
+// eachRecord calls fn with each undamaged record of a bucket.
 func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	s.sounds(in, func(_ string, v []byte) {
 		var rec T

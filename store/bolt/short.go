@@ -217,7 +217,7 @@ func idAt(b []byte) (id [16]byte, ok bool) {
 
 var errShort = errors.New("the short form of the record is damaged")
 
-// lengthen restores a record from its short form, and appends it to b.
+// lengthen restores a record from its short form, and appends the record to b.
 func lengthen(b, short []byte) ([]byte, error) {
 	size, n := binary.Uvarint(short)
 	if n <= 0 || size > uint64(len(short))*hashDigits {

@@ -71,7 +71,7 @@ func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Tim
 	return out, nil
 }
 
-// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, both count as
+// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, they count as
 // damaged. Without this check, lists of due timers would return the timer repeatedly, and no handler could clear the
 // timer.
 func (t reader) isSet(k []byte, timer store.Timer) bool {

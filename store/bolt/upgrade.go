@@ -23,8 +23,8 @@ var (
 	runsBucket   = []byte("runs")
 )
 
-// checksumsKey is a key in the root bucket while an upgrade adds checksums. Its value is the position of the next row
-// without a checksum: the number of the bucket, and the row's key.
+// checksumsKey is a key in the root bucket while an upgrade adds checksums. The value of checksumsKey is the position
+// of the next row without a checksum: the number of the bucket, and the row's key.
 var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
@@ -67,9 +67,9 @@ const upgradeMargin = 8 << 20
 //
 // A small store is upgraded in one transaction. For a larger store, the first transaction raises the version, so no
 // older program opens a partly upgraded store. The first transaction also writes upgradingKey, which stays until the
-// last transaction. After a crash, the upgrade starts from the beginning. This does not change rows that are already
-// converted. The addition of checksums does not start from the beginning, because a row must not get two checksums. It
-// continues at the position in checksumsKey.
+// last transaction. After a crash, the upgrade starts from the beginning. The second conversion does not change rows
+// that are already converted. The addition of checksums does not start from the beginning, because a row must not get
+// two checksums. After a crash, the addition of checksums continues at the position in checksumsKey.
 type upgrade struct {
 	freeBytes int    // bytes that one transaction rewrites
 	phase     int    // the current part
@@ -271,8 +271,8 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 }
 
 // shows returns the current form of an old rendering. If the rendering needs no change, shows returns nil. A rendering
-// needs no change if people could not decide from it, or if it is already converted. shows also returns nil if the
-// rendering is unreadable, and the check reports an unreadable rendering.
+// needs no change if people could not decide a request from it, or if it is already converted. shows also returns nil
+// if the rendering is unreadable, and the check reports an unreadable rendering.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -284,8 +284,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering. request is the id of the request that people could decide from the rendering. If there
-// is no such request, or the rendering can't be read, the id is empty.
+// asOld reads an old rendering. request is the id of the request that people could decide from the rendering. If people
+// could not decide a request from the rendering, or the rendering can't be read, request is empty.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
@@ -297,8 +297,8 @@ func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	return old, s.Request
 }
 
-// readable decodes JSON, and reports whether the JSON is valid. An upgrade does not change a row with invalid JSON, and
-// the check reports such a row.
+// readable decodes JSON, and reports whether the JSON is valid. An upgrade does not change a row with invalid JSON. The
+// check reports invalid JSON.
 func readable[T any](js []byte, rec *T) bool { return record.Decode(js, rec) == nil }
 
 // guardedRecord reads the value of a guarded record.
@@ -331,7 +331,7 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
 // audit converts old audit records to the bytes that are hashed, and adds their journal entries. Each record keeps its
-// stored hash, so a tampered record is still invalid after the conversion.
+// stored hash, so a tampered record is also invalid after the conversion.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {

@@ -129,8 +129,8 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// Open upgrades an older store. If the store is not large, the upgrade is one transaction. After the upgrade, the store
-// works like a new store.
+// Open upgrades an older store. The upgrade of a small store is one transaction. After the upgrade, the store works
+// like a new store.
 func TestUpgrade(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		path := oldStore(t, from, aged)
@@ -265,7 +265,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 	}
 }
 
-// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that need it.
+// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that read the row.
 func TestUpgradeOfDamagedStore(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		aged(o)

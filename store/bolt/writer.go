@@ -17,8 +17,8 @@ import (
 // maxBatch limits how many closures share a commit, so the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one
-// after the other, and commits when the queue is empty.
+// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one at
+// a time, and commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity
@@ -32,7 +32,8 @@ type writer struct {
 	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
 	cut      bool                  // a fault of the file has left a transaction that can't be ended
 
-	// The state of the writer's goroutine. If a closure ends the goroutine, a new goroutine takes over.
+	// The following fields are the state of the writer's goroutine. If a closure ends the goroutine, a new goroutine
+	// continues with this state.
 	rows      rows   // the current transaction, if any
 	batch     []*job // jobs whose closures have run in the current transaction
 	diskSpace int    // the number of jobs that the transaction may still take
@@ -166,8 +167,8 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// inPlace stops the store if another program has written to its file, and refuses to write if the file is not at its
-// path.
+// If another program has written to the store's file, inPlace stops the store. If the file is not at its path, inPlace
+// returns ErrMoved.
 func (w *writer) inPlace() error {
 	err := w.identity.inPlace()
 	if errors.Is(err, store.ErrDamaged) {
@@ -237,8 +238,8 @@ func (w *writer) call(j *job) {
 	j.gone = false
 }
 
-// isTorn reports whether an error says that a page of the file is unreadable. After such an error, the state of bbolt's
-// transaction is unknown.
+// isTorn reports whether an error says that a page of the file is unreadable. After a read of an unreadable page, the
+// state of bbolt's transaction is unknown.
 func isTorn(err error) bool {
 	var row *store.DamagedError
 	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)

@@ -106,7 +106,7 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// If the caller's context ends while its closure waits, the store removes the closure from the queue immediately. The
+// If the context of Update ends while the closure waits, the store removes the closure from the queue immediately. The
 // closure never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,8 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// A closure may keep its transaction and use it after the closure has ended. This does not damage the store.
+// A closure keeps its transaction, and the test uses the transaction after the closure has ended. This use does not
+// damage the store.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

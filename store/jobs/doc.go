@@ -7,7 +7,7 @@
 //
 //   - At most Worker.Concurrency handlers of a kind run at the same time. At most one handler runs for each timer, and
 //     at most one for each lane.
-//   - A Worker may divide the timers of a lane into flows (see Worker.Flow). The flows of a lane take turns, so a flow
+//   - A Worker may divide the timers of a lane into flows (see Worker.Flow). The flows of a lane take turns. So a flow
 //     with many timers does not delay the other flows.
 //   - A handler's own transaction clears its timer, or sets the timer to a later time. If the handler leaves the timer
 //     unchanged, the Runner retries the timer with back-off. If a lane's first timer fails, the lane's other timers
@@ -15,7 +15,7 @@
 //     lane's other timers then wait until the first timer is handled. A new process continues these waits.
 //   - The Runner gives up a timer if its handler panics repeatedly, or repeatedly fails because of a damaged record.
 //   - While the disk is full, no handler starts. A regular test write detects when the disk has free space.
-//   - If the clock is set back, timers of the kinds in Options.Soon still run at once.
+//   - If the clock is set back, timers of the kinds in Options.Soon run without a delay.
 //
 // The package does not depend on the purpose of timers and workers. Functions in Options handle pauses, interruptions
 // and abandoned timers.

@@ -27,8 +27,8 @@ const mostDue = 1024
 // due timers, and no second read is needed.
 const mostFirst = 8
 
-// fallen is like due, but does not skip any timers. fallen runs often for each kind, so for a kind without due timers
-// it reads the index only once.
+// fallen is like due, but does not skip any timers. fallen runs often for each kind. So fallen reads the index only
+// once for a kind without due timers.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {
@@ -60,7 +60,8 @@ func (r *Runner) fallen(
 
 // watch finds timers that should run soon, but have a much later due time because the clock was set back. watch
 // searches at most once a second. For a minute after the clock was set, the runner reads timers every second (see
-// quiet), because a running transaction may use the old time. While watch finds such timers, it searches at every read.
+// quiet). During this time, a transaction that uses the old time may commit. While watch finds timers of this kind,
+// watch searches at every read.
 type watch struct {
 	searched time.Time
 	found    bool

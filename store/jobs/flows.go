@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// flows lets the flows of each lane take turns. The next timer of a lane comes from the flow whose last turn is the
-// longest ago. The turns are in memory only. After a restart, each lane begins with its first timer.
+// flows lets the flows of each lane take turns. The next timer of a lane comes from the flow that has waited longest
+// since its last turn. The turns are in memory only. After a restart, each lane begins with its first timer.
 type flows struct {
 	flowOf func(store.Reader, store.Timer) (string, error) // nil: each lane has one flow
 	flow   map[string]string                               // by the Ref of a due timer that shares its lane with others
@@ -55,8 +55,8 @@ func (f *flows) read(r store.Reader, due []store.Timer) error {
 	return nil
 }
 
-// order sorts the due timers of each lane, so that the flow whose turn it is comes first. The timers of a flow keep
-// their order.
+// order sorts the due timers of each lane, so that the flow that has the next turn comes first. The timers of a flow
+// keep their order.
 func (f *flows) order(due []store.Timer) {
 	if f.flowOf == nil {
 		return

@@ -77,8 +77,9 @@ func (p *workerPool) begin() {
 	p.reads++
 }
 
-// letGo ends the hold of a lane whose first timer was cleared or set to another time. If the timer was put off after
-// the read r began, r returns the earlier state of the timer. In this case, letGo keeps the hold until the next read.
+// If the first timer of a held lane was cleared or set to another time, letGo releases the lane. If the first timer was
+// put off after the read r began, r returns the earlier state of the timer. In this case, letGo keeps the lane held
+// until the next read.
 func (p *workerPool) letGo(r store.Reader) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +135,8 @@ func (p *workerPool) full() bool {
 }
 
 // takeAll starts the handlers of the timers that may be handled now, and returns the other timers. takeAll holds p.mu
-// until it has tried all timers. If a lane became free between two of its timers, takeAll would start the second timer
-// before the first.
+// until takeAll has tried all timers. If a lane became free between two of its timers, takeAll would start the second
+// timer before the first.
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,9 +151,9 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 }
 
 // take tries to start a timer's handler, and reports whether the handler was started. take does not start the handler
-// if the timer or its lane is being handled, or the lane is held for another timer. take also starts no handler while
-// the pool or the disk is full, the store is not ready, or Worth is false. If another replica has the timer's share,
-// take does not start the handler either. The caller holds p.mu.
+// if the timer or another timer of its lane is being handled, or if the lane is held for another timer. take also
+// starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. If another replica
+// has the timer's share, take does not start the handler either. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
@@ -241,8 +242,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// The number of tries after which a timer is given up. mostPanics applies if the handler panics, and mostTorn applies
-// if the handler needs a damaged record.
+// After this number of tries, a timer is given up. mostPanics applies if the handler panics, and mostTorn applies if
+// the handler needs a damaged record.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -285,7 +286,7 @@ func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err 
 	return stale, err
 }
 
-// putOff schedules another try of a timer whose handler failed, or left it unchanged.
+// putOff schedules a retry of a timer after the handler failed, or left the timer unchanged.
 func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
 	if stale, err := p.stale(ctx, t); stale || err != nil {
 		p.hold(t, false)
@@ -318,7 +319,7 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 }
 
 // If keep is set, hold makes the other timers of a lane wait for t, which was put off. If keep is not set, hold ends
-// this wait.
+// the wait of the lane's other timers.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

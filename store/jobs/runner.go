@@ -28,11 +28,12 @@ type Worker struct {
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
 	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
-	// (fair queueing), so a flow with many timers does not delay the other flows. The timers of one flow keep their
+	// (fair queueing). So a flow with many timers does not delay the other flows. The timers of one flow keep their
 	// order. If Flow is nil, each lane has one flow.
 	Flow func(r store.Reader, t store.Timer) (string, error)
 	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. If Worth
-	// is nil, handling can always succeed. When the result of Worth changes to true, the owner of Worth must call Wake.
+	// is nil, handling can always succeed. When the result of Worth changes from false to true, the caller of Run must
+	// call Wake.
 	Worth func() bool
 }
 
@@ -48,15 +49,16 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time // in the store's precision
 	Kinds []store.TimerKind
-	// Soon lists the kinds whose timers are always due within a short time. Transactions set these timers for the
+	// Soon lists the kinds of timers that are always due within a short time. Transactions set these timers for the
 	// current time, or put them off for a short time. Timers of these kinds run soon even if the clock is set back.
 	Soon map[store.TimerKind]bool
-	// Update runs a named transaction and passes it the current time. If the transaction calls SetTimer, Update must
-	// wake the kind's worker after the commit: see Notify.
+	// Update runs a named transaction, and passes the current time to fn. If the transaction calls SetTimer, Update
+	// must wake the kind's worker after the commit: see Notify.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
-	// Awake returns those of the given timers that may be handled now. If Awake is nil, all timers may be handled.
+	// Awake returns the timers in the given list that may be handled now. If Awake is nil, all timers may be handled.
 	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
-	// Ready reports whether the store can be used at all. If Ready is nil, the store is always usable.
+	// Ready reports whether the store can be used. While Ready returns false, no handler starts. If Ready is nil, the
+	// store is always usable.
 	Ready func() bool
 	// Around wraps the call of a handler. If Around is nil, there is no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
@@ -68,7 +70,8 @@ type Options struct {
 	Gained func(ctx context.Context, shares store.Shares) error
 	// Hear is called with the News of notices from other replicas. Hear may be nil.
 	Hear func(news []string)
-	// GiveUp records that a timer can't be handled, and clears the timer. The timer's subject then waits for a person.
+	// GiveUp records that a timer can't be handled, and clears the timer. The timer's subject then waits until a person
+	// acts.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 
@@ -112,7 +115,8 @@ const (
 	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
 )
 
-// readWithin is the timeout for reading due timers. A read takes milliseconds, unless the database does not answer.
+// readWithin is the timeout for reading due timers. A read usually takes milliseconds. The timeout applies if the
+// database does not answer.
 const readWithin = 10 * time.Second
 
 // Run handles due timers until ctx ends, and then waits for running handlers. workers must have at least one entry. All
@@ -247,7 +251,7 @@ func (r *Runner) cantReach(err error) {
 	}
 }
 
-// reached logs that the database answers again.
+// After cantReach has logged a failure, reached logs that the database answers.
 func (r *Runner) reached() {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()

@@ -149,8 +149,8 @@ func (s slowRead) View(ctx context.Context, fn func(store.Reader) error) error {
 	})
 }
 
-// TestReadDuringAFailure checks a read of the store that begins before a timer is put off, and ends after that. The
-// other timers of the lane must wait.
+// TestReadDuringAFailure checks a read of the store that begins before a timer is put off, and ends after the timer was
+// put off. The other timers of the lane must wait.
 func TestReadDuringAFailure(t *testing.T) {
 	f := &fixture{}
 	f.over = func(s store.Store) store.Store { return slowRead{s, time.Now()} }
@@ -226,8 +226,8 @@ func TestHeldTimersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestFlows checks that the flows of a lane take turns, that each flow keeps its order, and that a timer of a new flow
-// is handled next. Lanes do not affect each other.
+// TestFlows checks that the flows of a lane take turns, and that each flow keeps its order. A timer of a new flow is
+// handled next. Lanes do not affect each other.
 func TestFlows(t *testing.T) {
 	var timers []store.Timer
 	for i := range 30 {

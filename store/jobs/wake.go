@@ -63,8 +63,8 @@ func (r *Runner) wake(kind store.TimerKind) {
 	}
 }
 
-// Wake makes every worker read due timers immediately. A test calls Wake after it has set its clock forward. Without
-// this call, workers notice the new time within a second.
+// Wake makes every worker read due timers immediately. A test calls Wake after the test has set its clock forward.
+// Without this call, workers notice the new time within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
 		r.wake(kind)
@@ -145,7 +145,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// Idle counts the running handlers after it has read the timers. A handler may report its result after its last
+	// Idle counts the running handlers after reading the timers. A handler may report its result after its last
 	// transaction, when its timer is already cleared.
 	return idle && r.handling.Load() == 0, err
 }

@@ -76,7 +76,7 @@ func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
 
 func chainKey(chain string) key { return key{table: "audit_records", id: chain} }
 
-// lookUpHead returns a query for a chain's last record. The query stores the record in run.known.
+// lookUpHead returns a query for a chain's last record. When the query runs, it stores the record in run.known.
 func (t reader) lookUpHead(chain string) queryable {
 	t.run.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
 	return row(selectRecords+"ORDER BY seq DESC LIMIT 1", []any{text(chain)}, func(found pgx.Row) error {

@@ -109,7 +109,8 @@ func benchDecisions(b *testing.B, workers, round int) {
 	b.ReportMetric(float64(statements), "rows")
 }
 
-// diskServer starts a server that writes to the disk before it answers a COMMIT. A server in production does the same.
+// diskServer starts a server that writes to the disk before it answers a COMMIT. A server in production also writes to
+// the disk first.
 func diskServer(t testing.TB) *pgserver.Server {
 	t.Helper()
 	s, err := pgserver.Start(pgserver.Find(t))

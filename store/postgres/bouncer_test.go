@@ -30,9 +30,9 @@ func bouncedBot(b *pgserver.Bouncer, name string) string {
 	return b.URL(name, url.UserPassword(role, "bot"))
 }
 
-// With pool_mode=session, all functions of the store work. The test makes the tables, runs transactions with the right
-// settings, holds the lock, exchanges notices, and takes over the work of a dead replica. Parameters of the address
-// have an effect, even if PgBouncer would ignore them.
+// With pool_mode=session, all functions of the store work. The test makes the tables, runs transactions, and checks the
+// settings of the sessions. The test also holds the lock, exchanges notices, and takes over the work of a dead replica.
+// Parameters of the address have an effect, even if PgBouncer is configured to ignore these parameters.
 func TestBouncerSession(t *testing.T) {
 	t.Parallel()
 	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {

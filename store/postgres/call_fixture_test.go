@@ -32,8 +32,8 @@ agents:
   support: {channels: ["#support"], prompt: You help., tools: ["*"]}
 `
 
-// callFixture does the steps of tool calls, with a workflow on a store. callFixture does the parts of Slack and the
-// model itself.
+// callFixture does the steps of tool calls, with a workflow on a store. There is no Slack and no model: callFixture
+// stores messages and clicks, and proposes the calls.
 type callFixture struct {
 	testing.TB
 	store    *postgres.Store
@@ -171,7 +171,7 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 	return f.request(turn)
 }
 
-// Prefixes of the ids of inbox rows that the workers of the fixture handle.
+// The id of an inbox row of the fixture begins with messageRow or clickRow.
 const (
 	messageRow = "message " // and its timestamp
 	clickRow   = "click "   // and the id of the request that it approves

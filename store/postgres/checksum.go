@@ -111,7 +111,8 @@ func (t *table[T]) inspect(r *run, after string) (last string, err error) {
 	return last, err
 }
 
-// belongs maps a table to the column that names the owner of its records.
+// belongs maps a table to the column with the id of a record's owner. For example, the owner of a turn is its
+// conversation.
 var belongs = map[string]string{
 	"conversations": "place", "turns": "conversation", "calls": "turn", "requests": "conversation", "executions": "conversation", "elicitations": "execution",
 	"outbox_messages": "ref",
@@ -189,7 +190,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	return nil
 }
 
-// inspectAudit reads the next page of audit records, and records the damaged ones.
+// inspectAudit reads the next page of audit records, and records the damage that it finds.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	err = r.query(nil, rows(limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var err error
@@ -199,7 +200,7 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 	return lastChain, lastSeq, err
 }
 
-// inspectPayloads reads the next page of audit payloads, and records the damaged ones.
+// inspectPayloads reads the next page of audit payloads, and records the damage that it finds.
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
 		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq"

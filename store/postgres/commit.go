@@ -18,13 +18,13 @@ import (
 // marks the row of the lost connection as fenced, and reads the number of its last commit:
 //
 //   - If this number is the number of the transaction, the transaction was committed.
-//   - If this number is lower, the transaction was not committed. It can't be committed later, even if its statements
-//     reach the server later, because number_commit fails for a fenced connection.
+//   - If this number is lower, the transaction was not committed. The transaction can't be committed later, because
+//     number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is open, and settle ends the transaction's server process.
 //
-// PostgreSQL's function pg_xact_status can't replace this table, for two reasons. First, the client must know the
-// transaction's id before it sends the COMMIT, and reading this id takes one more round trip. Second, the server may
-// assign the same id to another transaction after a crash, and pg_xact_status would then answer for that transaction.
+// PostgreSQL's function pg_xact_status can't replace the table connections, for two reasons. First, the client would
+// need the transaction's id before the COMMIT, and reading this id takes one more round trip. Second, the server may
+// assign the same id to another transaction after a crash. pg_xact_status would then describe the other transaction.
 
 // connection identifies a connection. No two connections ever have the same id.
 type connection struct {

@@ -74,7 +74,7 @@ func TestLostCommit(t *testing.T) {
 }
 
 // The client gives up a COMMIT that has not reached the server yet. When the COMMIT reaches the server later, the
-// server refuses it.
+// server refuses the COMMIT.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

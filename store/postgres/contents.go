@@ -464,8 +464,8 @@ type batch struct {
 const fillRoom = 1 << 20
 
 // While the database is an incomplete copy, the column place in the table origin begins with the prefix copying. The
-// mark of the copy follows the prefix. To an older program without this prefix, the database looks restored, so the
-// program does not start to work.
+// progress of the copy (store.Mark) follows the prefix. To an older program without this prefix, the database looks
+// restored, so the program does not start to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {
@@ -586,7 +586,7 @@ func lossOf(r *run, err error) error {
 	return err
 }
 
-// ErrNotEmpty says that a database has rows, so a copy can't be written into it.
+// ErrNotEmpty says that a database has rows, so no copy can be written into the database.
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
 // Fill fills an empty database, and calls fill to write the rows. Until the copy is complete and checked, Open refuses
@@ -644,7 +644,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	return store.Mark{}, err
 }
 
-// interrupted reads the progress of an interrupted copy. If there is no such copy, is is false.
+// interrupted reads the progress of an interrupted copy. If there is no interrupted copy, is is false.
 func interrupted(r *run) (mark store.Mark, is bool, err error) {
 	place := ""
 	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {

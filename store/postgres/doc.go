@@ -3,7 +3,7 @@
 //   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
 //     Several rules of the workflow read rows that they do not write. For example, a budget sums counters, and a call
 //     looks for a grant. With the isolation level repeatable read, two concurrent closures could each decide correctly,
-//     but together break a rule. Each rule would then need a lock, which a programmer could forget. The price of
+//     but together break a rule. Each rule would then need a lock, which a programmer could forget. The cost of
 //     serializable transactions is that a closure may run again after a conflict (40001, 40P01). Rows that are close to
 //     each other in an index can also cause a conflict. From the fourth run on, a closure runs alone in its process.
 //   - A View is a read-only transaction over one snapshot (repeatable read). A View takes no locks.
@@ -12,15 +12,15 @@
 //     A read may depend on collected writes. In this case, the transaction makes these writes in a savepoint, reads,
 //     and rolls back to the savepoint, in one round trip. A statement that changes many rows, such as a statement of an
 //     erasure, is sent immediately, after the collected writes. After such a statement, the transaction waits at most
-//     0.1 s for a lock. If it does not get the lock, the closure runs again.
-//   - A transaction reads a record at most once. Together with a request or an execution, it reads the records that it
-//     is likely to need next (together.go).
+//     0.1 s for a lock. If the transaction does not get the lock, the closure runs again.
+//   - A transaction reads a record at most once. Together with a request or an execution, the transaction reads the
+//     records that it will probably need next (together.go).
 //   - Pages of tables and indexes have free space for later versions and later rows (migrations/00009_room.sql).
 //     Without this free space, most concurrent transactions would write to index pages that other transactions have
 //     read, and would run again.
-//   - The store inserts a new record without looking for an existing one, because ids are random. If the record exists,
-//     the insert fails, and the transaction is rolled back. The closure then runs again, and looks for each record
-//     before it inserts it.
+//   - The store inserts a new record without looking for an existing record, because ids are random. If the record
+//     exists, the insert fails, and the transaction is rolled back. The closure then runs again. In this second run,
+//     the store looks for an existing record before each insert.
 //   - If the answer to a COMMIT is lost, the store looks up the outcome over another connection (commit.go). Update
 //     returns when the outcome is known. If the outcome is not known after ten minutes, or when the store is closed,
 //     Update returns ErrCommitUnknown.
@@ -40,10 +40,10 @@
 //
 // The tables are in one schema. The schema is countersign, or the search_path in the address. The files
 // migrations/*.sql make the tables, and explain the purpose of each table. docs/postgres.md describes the tables for
-// administrators. Migrations are numbered, and there are no down migrations. Migrations run under an advisory lock,
-// with pressly/goose. goose has three small dependencies, while tern has about a dozen. Each migration states the
-// oldest program version that can use the migrated tables (needs_program). So replicas of two versions can work at the
-// same time. CONTRIBUTING.md explains how to write a migration.
+// administrators. Migrations are numbered. A migration can't be undone. Migrations run under an advisory lock, with
+// pressly/goose. goose has three small dependencies, while tern has about a dozen. Each migration states the oldest
+// program version that can use the migrated tables (needs_program). So replicas of two versions can work at the same
+// time. CONTRIBUTING.md explains how to write a migration.
 //
 // The row of a guarded record has the id, the version, and the record as JSON (store/record). Further columns serve
 // lookups, order and due times. The values of these columns are derived from the record, and Check compares them with

@@ -15,8 +15,8 @@ UNION ALL SELECT id FROM requests WHERE conversation = $1
 UNION ALL SELECT id FROM executions WHERE conversation = $1
 UNION ALL SELECT e.id FROM elicitations e JOIN executions x ON x.id = e.execution WHERE x.conversation = $1`
 
-// EraseConversation deletes the records that belong to a record before that record. It deletes the conversation's own
-// row last, so an interrupted erasure can be repeated.
+// EraseConversation deletes a record's subordinate records before the record itself. The conversation's own row is
+// deleted last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Codes of PostgreSQL's errors (Appendix A of PostgreSQL's documentation), and codes of errors that our migrations
-// define.
+// These are codes of PostgreSQL's errors (Appendix A of PostgreSQL's documentation), and codes of errors that our
+// migrations define.
 const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -63,8 +63,8 @@ func (e fullError) Unwrap() error { return e.error }
 
 func (e fullError) Is(target error) bool { return target == store.ErrUnavailable }
 
-// isContended reports whether the transaction conflicted with other transactions. Such a transaction may succeed when
-// it runs again.
+// isContended reports whether the transaction conflicted with other transactions. After a conflict, a second run of the
+// transaction may succeed.
 func isContended(err error) bool {
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeUnique:

@@ -42,7 +42,7 @@ func (s *Store) AwaitIdle(ctx context.Context) error {
 	return nil
 }
 
-// Reconnect makes a new connection and closes it.
+// Reconnect makes a new connection, and closes this connection.
 func (s *Store) Reconnect(ctx context.Context) error {
 	conn, err := s.config.connect(ctx)
 	if err != nil {

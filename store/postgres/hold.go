@@ -31,10 +31,11 @@ const (
 	usurped   = 5 * time.Second        // if another process holds a lost lock for longer than this, the store stops; commands hold the lock for a shorter time
 )
 
-// Hold reserves the database until Close. If shared is not set, no other process can hold the database: Hold in the
-// other process returns store.ErrLocked, with a text that names the holder. Several processes can hold the database at
-// the same time if all of them set shared. If the lock's connection is lost, the store takes the lock as soon as the
-// database answers. If another process has taken the lock in the meantime and keeps it, the store stops.
+// Hold reserves the database until Close. If shared is not set, no other process can hold the database. Hold in another
+// process then returns store.ErrLocked, with a text that names the holder. If several processes set shared, they can
+// hold the database at the same time. If the lock's connection is lost, the store takes the lock over a new connection
+// as soon as the database answers. If another process has taken the lock in the meantime and keeps the lock, the store
+// stops.
 func (s *Store) Hold(ctx context.Context, shared bool) error {
 	conn, err := s.lock(ctx, shared)
 	if err != nil {

@@ -67,8 +67,8 @@ func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error
 	return list, nil
 }
 
-// inspect reads the next page of records, and records the damaged ones. inspect returns the key of the page's last
-// record. The key is empty if there are no more records.
+// inspect reads the next page of records, and records the damage that it finds. inspect returns the key of the page's
+// last record. The key is empty if there are no more records.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
 	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.id, t.n)
 	err = r.query(on(t.in), rows(limited(t.selects()+where, inspectPage), []any{id, n}, func(found pgx.Rows) error {
@@ -148,8 +148,8 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 }
 
 // exists reports whether a row exists. exists is for rows that are written only once. Like table.write, exists assumes
-// that a row does not exist if the transaction has not read it. If this assumption is wrong, the insert fails, and the
-// closure runs again. In this second run, exists asks the server.
+// that a row does not exist if the transaction has not read the row. If this assumption is wrong, the insert fails, and
+// the closure runs again. In this second run, exists asks the server.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

@@ -190,8 +190,8 @@ func (c *config) pending(ctx context.Context) ([]step, error) {
 	if !there {
 		return list, nil
 	}
-	// The SQL function needs_program makes the same check. The query here is for tables of version 6, which have no
-	// column schema_version.
+	// Each migration also checks the versions of the live replicas, with the SQL function needs_program. This query
+	// covers tables of version 6, which have no column schema_version.
 	const older = `SELECT coalesce(string_agg(concat_ws(' ', name, nullif(version, '')), ', ' ORDER BY name), '')
 FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < $1 AND alive_until > clock_timestamp()`
 	var names string

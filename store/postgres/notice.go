@@ -15,12 +15,12 @@ import (
 	"countersign/store"
 )
 
-// Replicas send each other notices about their commits with NOTIFY. A replica sends a notice after the transaction, not
-// within it. Within the transaction, NOTIFY would hold a lock of the server until the commit is on disk. All other
-// transactions with NOTIFY on this server would wait for this lock. Because a notice can be lost after the commit,
-// receivers must also read the database regularly.
+// A replica informs the other replicas about its commits: it sends notices with NOTIFY. A replica sends a notice after
+// the transaction has committed. Within the transaction, NOTIFY would hold a lock of the server until the commit is on
+// disk. All other transactions with NOTIFY on this server would wait for this lock. Because a notice can be lost after
+// the commit, receivers must also read the database regularly.
 
-// notices holds the notices to and from the other replicas.
+// notices holds the notices that this replica sends to the other replicas and receives from them.
 type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
@@ -98,7 +98,7 @@ func (c *config) channel() string {
 }
 
 // notify sends the notices that Tell has collected, until ctx ends. While notify sends a notice, Tell merges further
-// notices into the next one.
+// notices into the next notice.
 func (r *Replica) notify(ctx context.Context) {
 	for {
 		select {

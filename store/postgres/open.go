@@ -30,7 +30,7 @@ type Options struct {
 	Fill    bool // also open an incomplete copy, so that Fill can continue
 }
 
-// Time limits that the server enforces for each session. A transaction of the bot takes milliseconds.
+// The server enforces these time limits in each session. A transaction of the bot takes milliseconds.
 const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
@@ -250,7 +250,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection outside of the pool. The function tries each address for at most connect_timeout.
+// connect makes a connection outside of the pool. connect tries each address for at most connect_timeout.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	to := c.pool.ConnConfig.Copy()
 	c.server.order(to)
@@ -300,7 +300,8 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 // migrationPoll is the time between two checks whether another process has made the tables.
 const migrationPoll = 100 * time.Millisecond
 
-// usable returns an error if the tables can't be used, and the options do not allow prepare to create or migrate them.
+// usable returns an error if the tables can't be used, and the options do not allow prepare to create or migrate the
+// tables.
 func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
 	case found.foreign:
@@ -319,7 +320,7 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
-// newer returns the error for tables that are too new for this program.
+// newer returns an error that says that the tables are too new for this program.
 func (c *config) newer(found looked, target int64) error {
 	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
 }
@@ -334,8 +335,8 @@ type looked struct {
 	migrating bool // another process is migrating the tables, so the version may change
 }
 
-// worksWith reports whether a program can use the found tables, either unchanged or after it has migrated them. The
-// parameter program is the newest version of the tables that the program makes.
+// worksWith reports whether a program can use the found tables, either unchanged or after a migration by the program.
+// The parameter program is the newest version of the tables that the program makes.
 func (l looked) worksWith(program int64) bool {
 	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
@@ -397,8 +398,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 // another client of the pooler may use the server process.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process, and therefore its session. A PgBouncer
-// whose pool_mode is not session lets any idle server process serve a connection.
+// sameSession returns an error if a connection does not keep its server process, and therefore its session. With a
+// pool_mode other than session, PgBouncer lets any idle server process serve a connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)

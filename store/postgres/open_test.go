@@ -242,7 +242,8 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// The check compares columns with records. It also compares the records, the payloads and the journal of the audit.
+// The check compares columns with records. The check also compares the records, the payloads and the journal of the
+// audit.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -287,8 +288,8 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// A read of a record that another program has changed fails. All other records are readable. After the changed record
-// is set aside, a new record can be written under its id.
+// If another program has changed a record, a read of the record fails. All other records are readable. After the
+// changed record is set aside, a new record can be written under its id.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -482,7 +483,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 			t.Errorf("%s: got error %v, want one that says %q", statement, err, want)
 		}
 	}
-	// The functions do not use tables of the role itself instead of the real audit tables.
+	// Temporary tables that the role creates do not replace the real audit tables in the functions.
 	if _, err := conn.Exec(t.Context(), "SET search_path = countersign; CREATE TEMPORARY TABLE audit_records (LIKE countersign.audit_records); SELECT prune_chain('q')"); err != nil {
 		t.Error(err)
 	}
@@ -604,7 +605,7 @@ func TestRights(t *testing.T) {
 	if r := rights(); !strings.Contains(r.Excess(), "owns the tables") {
 		t.Errorf("the owner: %s", r.Excess())
 	}
-	// Only the owner of the tables can change them.
+	// Only the owner of the tables can migrate the tables.
 	if err := execIn(name, "DELETE FROM countersign.migrations WHERE version_id = (SELECT max(version_id) FROM countersign.migrations)"); err != nil {
 		t.Fatal(err)
 	}
@@ -677,7 +678,7 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
-// The statements in docs/postgres.md work exactly as they are written there.
+// The statements in docs/postgres.md work without changes.
 func TestDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")
@@ -731,7 +732,7 @@ func TestViews(t *testing.T) {
 }
 
 // When the connection of the lock is lost, the store takes the lock over a new connection. If another process takes the
-// lock first and keeps it, the store stops.
+// lock first and keeps the lock, the store stops.
 func TestHoldLost(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

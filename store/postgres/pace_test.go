@@ -34,7 +34,7 @@ func TestReplicaProcess(t *testing.T) {
 	select {} // TestTakeover kills the process
 }
 
-// joined joins a replica on the fixture's store, with the lease and the heartbeats of production.
+// joined makes the process of the fixture a replica. The lease and the heartbeats are the same as in production.
 func (f *callFixture) joined(name string) *callFixture {
 	f.Helper()
 	r, err := f.store.Join(f.Context(), postgres.ReplicaOptions{Name: name})
@@ -164,10 +164,9 @@ func percentiles(took []time.Duration) (p50, p99 float64) {
 
 // BenchmarkReplicas compares a database with three replicas to a database with one replica. The benchmark measures the
 // time from a click at one replica until another replica runs the call. In the first part ("calm"), each click comes
-// after all work of the previous click is done. The clicks go alternately to the database with one replica and to the
-// database with three. In the second part, each click comes when the call of the previous click has run. In the third
-// part, many people approve at the same moment. The third part measures how many calls run in a second, and what the
-// connections wait for.
+// after all work of the previous click is done. The clicks go alternately to the two databases. In the second part,
+// each click comes when the call of the previous click has run. In the third part, many people approve at the same
+// moment. The third part measures how many calls run in a second, and what the connections wait for.
 func BenchmarkReplicas(b *testing.B) {
 	const round, workers = 64, 64
 	server := diskServer(b)

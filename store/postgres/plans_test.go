@@ -24,9 +24,9 @@ var smallTables = []string{"replicas", "claims", "connections", "policies", "ori
 // mostRead is the maximum number of unneeded rows of growing tables that one statement may read.
 const mostRead = 100
 
-// Some statements have a limit of largePart rows or more, which is a large part of the 2,000 waiting requests. For such
-// a statement, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending on
-// its statistics.
+// The database has 2,000 waiting requests, and some statements have a limit of largePart rows or more. For these
+// statements, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending on its
+// statistics.
 const largePart = 200
 
 // TestPlans checks the plans of all statements on a store with thousands of requests. Two replicas make calls, from the
@@ -266,8 +266,8 @@ func (p *plans) check(t *testing.T) {
 	t.Logf("statements=%d", len(p.all))
 }
 
-// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times. The server's
-// statistics are outdated: they say that the tables are empty.
+// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times. The test makes the
+// server's statistics outdated: according to the statistics, the tables are empty.
 func TestErasingWithOldStatistics(t *testing.T) {
 	t.Parallel()
 	const rows = 400

@@ -24,19 +24,21 @@ import (
 //   - When the lease of a replica has ended by the clock of the database, any other replica may take over. The other
 //     replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is in the
 //     table has its claims, even if its heartbeat is very late.
-//   - A replica begins work only within its lease. The replica measures the lease by its own clock, beginning before it
-//     sends the heartbeat. By this clock, the lease is slightly shorter than in the database. When the lease ends, the
-//     replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before another
-//     replica takes over. A process that was suspended is an exception.
-//   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). These
+//   - A replica begins work only within its lease. The replica measures the lease by its own clock, from a moment
+//     before the heartbeat was sent. By this clock, the lease is slightly shorter than in the database. When the lease
+//     ends, the replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before
+//     another replica takes over. A process that was suspended is an exception.
+//   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). Both these
 //     transactions and the transactions that take claims are serializable. A transaction may check the claim before
 //     another replica takes the claim, and commit after that. The database then orders the transaction before the
-//     takeover. If the new owner has already read rows that the transaction changes, one of the two transactions fails.
+//     takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these two
+//     transactions fails.
 //   - Each replica reads the list of all live replicas, in the same order, and computes how many claims it should have:
-//     its portion. A replica with too many claims first releases claims without running work. If it must release more
-//     claims, it stops beginning work under some other claims. It releases each of these claims when the running work
-//     under the claim has ended. If this takes longer than Drain, the replica keeps the claim, and may begin work under
-//     it. A replica never cancels work in order to release a claim.
+//     its portion. A replica with too many claims first releases claims without running work. If the replica must
+//     release more claims, it begins no new work under some of its other claims. The replica releases each of these
+//     claims when the running work under the claim has ended. If the running work takes longer than Drain, the replica
+//     keeps the claim, and may begin new work under the claim. A replica never cancels work in order to release a
+//     claim.
 
 // ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {
@@ -183,7 +185,7 @@ func (r *Replica) leased() bool {
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
 }
 
-// Changed returns a channel that is closed when Shares changes.
+// Changed returns a channel that is closed when the result of Shares changes.
 func (r *Replica) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +297,8 @@ func (r *Replica) beatNow() {
 	}
 }
 
-// round sends a heartbeat. Then round takes or releases claims, so that the replica has its portion.
+// round sends a heartbeat. After the heartbeat, round takes or releases claims, so that the replica has its portion of
+// the claims.
 func (r *Replica) round(ctx context.Context) error {
 	if _, err := r.connected(ctx); err != nil { // before the timeout below starts, because connecting tries each address
 		return err
@@ -346,8 +349,8 @@ func (r *Replica) round(ctx context.Context) error {
 	return nil
 }
 
-// connected returns the connection for heartbeats. If there is no connection, connected makes one. Heartbeats do not
-// use a connection of the pool, because all connections of the pool may be in use.
+// connected returns the connection for heartbeats. If there is no connection, connected makes a connection. Heartbeats
+// do not use a connection of the pool, because all connections of the pool may be in use.
 func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
 	if r.conn == nil {
 		conn, err := r.store.config.connect(ctx)
@@ -479,8 +482,8 @@ func (r *Replica) adopt(seen beheld) {
 	r.tell()
 }
 
-// When the lease has ended by the replica's own clock, expire cancels all work. The replica does not remove its claims,
-// because the next heartbeat may come before another replica takes them.
+// When the lease has ended by the replica's own clock, expire cancels all work. The replica keeps its claims, because
+// the next heartbeat may come before another replica takes them.
 func (r *Replica) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -493,7 +496,7 @@ func (r *Replica) expire() {
 	r.tell()
 }
 
-// portion returns how many claims the replica should have.
+// portion returns how many claims the replica should have if the claims are divided equally among the live replicas.
 func (r *Replica) portion(seen beheld) int {
 	n := max(len(seen.alive), 1)
 	most := len(r.names) / n
@@ -551,7 +554,7 @@ func (r *Replica) excess(seen beheld) (release []string) {
 }
 
 // take takes free claims, up to the replica's portion, and removes dead replicas from the table. take reports whether
-// there was anything to do.
+// it has taken a claim or removed a replica.
 func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
 	r.mu.Lock()
 	lacks := r.portion(seen) - len(r.held)
@@ -605,7 +608,7 @@ func (r *Replica) Leave() {
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
 
 // Visit returns a Replica for a process that uses the database beside the replicas, such as a command. This process has
-// no shares. It only sends the replicas notices about its commits.
+// no shares. The process only sends notices about its commits to the replicas.
 func (s *Store) Visit() store.Replica { return visitor{s} }
 
 // visitor is a process without claims.

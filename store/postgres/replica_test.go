@@ -29,7 +29,7 @@ import (
 	"countersign/store/storetest"
 )
 
-// join opens a store, and joins a replica on the store.
+// join opens a store, and makes this process a replica.
 func join(t *testing.T, url string, o postgres.ReplicaOptions) (*postgres.Store, *postgres.Replica) {
 	t.Helper()
 	s := open(t, url)
@@ -382,7 +382,7 @@ func TestNotices(t *testing.T) {
 }
 
 // Another process sets a timer. The replica gets no notice of the timer, because LISTEN fails or the notification is
-// lost. The replica begins the work within two seconds, because it reads the due timers every second.
+// lost. The replica begins the work within two seconds, because every replica reads the due timers once a second.
 func TestLostNotices(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*pgserver.Proxy){
@@ -432,7 +432,7 @@ func TestLostNotices(t *testing.T) {
 
 // The address has two hosts. The first host stops answering, but does not close its connections. The replica continues
 // its heartbeats, notices and reads over the second host. An attempt to reach the first host takes longer than a
-// heartbeat may take. So later connections must not try the first host first.
+// heartbeat may take. So later connections must try the second host first.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -574,8 +574,8 @@ GRANT INSERT (hint) ON audit_journal TO ROLE;`
 
 func same(today int64) int64 { return today }
 
-// Replicas of the current program and of the next program work at the same time, during and after the migration. Each
-// replica takes over work of the other replica, and no timer is handled twice.
+// Replicas of the current program and of a next program (see nextProgram) work at the same time, during and after the
+// migration. Each of the two replicas takes over work of the other replica, and no timer is handled twice.
 func TestVersionsSideBySide(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -647,7 +647,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	add()
 	await(t, "the next takes over from today's", hasAll(b))
 	a.stop()
-	// The current program also starts on the newer tables. It does not report unknown tables and functions as faults.
+	// The current program also starts on the newer tables. The current program does not report unknown tables and
+	// functions as faults.
 	c := work(t, asBot(name), o("c, today"), done)
 	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
 		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())
@@ -705,7 +706,7 @@ type twoVersions struct{ pair }
 
 func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
 
-// The current program and the next program pass the conformance suite on the same tables.
+// The current program and a next program (see nextProgram) pass the conformance suite on the same tables.
 func TestConformanceTwoVersions(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		name := database(t, template)
@@ -721,8 +722,9 @@ func TestConformanceTwoVersions(t *testing.T) {
 	})
 }
 
-// The step changes the tables so that the current program can't use them. While a replica of the current program works,
-// the step fails. A replica of the current program that was suspended during the step stops when it continues.
+// A step of a next program (see nextProgram) changes the tables so that the current program can't use them. While a
+// replica of the current program works, the step fails. The step succeeds while a replica of the current program is
+// suspended. When this replica continues, it stops.
 func TestBreakingStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -747,8 +749,8 @@ func TestBreakingStep(t *testing.T) {
 	}
 	_, err = postgres.OpenAs(t.Context(), at(name), next, postgres.Options{Migrate: true})
 	refused("serve with COUNTERSIGN_MIGRATE=auto", err)
-	// The step itself also checks for replicas with needs_program, so it detects a replica that joined after the first
-	// check.
+	// The step itself calls needs_program, which also checks the replicas. So a replica that joined after the first
+	// check is detected.
 	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today)); err != nil {
 		t.Errorf("a step that only adds: %v", err)
 	}

@@ -19,7 +19,7 @@ func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// Settle records the current place of the database as the right place, so Relocated returns false.
+// Settle records the current place of the database as the right place. After Settle, Relocated returns false.
 func (s *Store) Settle(ctx context.Context) error {
 	return s.inPlace(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, settle)

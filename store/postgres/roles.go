@@ -53,8 +53,8 @@ func (r Rights) Missing() error {
 	return fmt.Errorf(`%w: the role %s lacks rights in %s. As the owner of the tables, run: %s (docs/postgres.md, "Roles and grants")`, ErrAccess, r.role, r.at, strings.Join(r.missing, " "))
 }
 
-// Excess returns a text about the rights that the role has and the bot does not need. If there are no such rights, the
-// text is empty.
+// Excess returns a text about the rights that the role has and the bot does not need. If the role has no unnecessary
+// rights, the text is empty.
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
@@ -73,7 +73,8 @@ func (r Rights) Remedy() string {
 	return "as the owner of the tables, run: " + strings.Join(r.excess, " ")
 }
 
-// Rights compares the rights that the store's role had when the store was opened with the rights that the bot needs.
+// Rights compares the rights of the store's role with the rights that the bot needs. Open has read the rights of the
+// role.
 func (s *Store) Rights() Rights { return s.rights }
 
 // ReadRights compares the rights of the role in the address with the rights that the bot needs.

@@ -17,8 +17,8 @@ import (
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
 // the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint, in one round trip. So a transaction that waits for another transaction has locked no row for
-// which the other transaction could wait.
+// back the savepoint. These steps take one round trip. So a transaction that waits for another transaction has locked
+// no row for which the other transaction could wait.
 type run struct {
 	ctx      context.Context
 	store    *Store
@@ -137,7 +137,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// flush adds those pending writes to a batch for which the function of returns true.
+// flush adds pending writes to a batch. flush selects the writes for which the function of returns true.
 func (r *run) flush(b *pgx.Batch, of depends) {
 	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {
@@ -197,8 +197,8 @@ func (r *run) query(of depends, queries ...queryable) error {
 	})
 }
 
-// change sends the pending writes, followed by a statement that changes rows. After that, the transaction has locked
-// rows, so it could deadlock with other transactions. Therefore the transaction waits for a lock for only 100 ms, and
+// change sends the pending writes, followed by a statement that changes rows. The statement locks rows, so the
+// transaction could deadlock with other transactions. Therefore the transaction waits for a lock for only 100 ms, and
 // then fails and runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
@@ -226,7 +226,7 @@ func (r *run) sendAll(statements queryable) error {
 			return nil
 		}
 		// An idle connection may be dead. If the server has not answered on this connection yet, another connection can
-		// replace it.
+		// replace this connection.
 		if isLost(err) && !r.answered && r.swap() {
 			continue
 		}
@@ -311,8 +311,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put adds a pending write. If a write to the same row is already pending, put only replaces its values. So a pending
-// write that creates the row still creates it.
+// put adds a pending write. If a write to the same row is already pending, put only replaces its values. A pending
+// write that creates the row therefore remains a creation.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {

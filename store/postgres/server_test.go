@@ -21,8 +21,8 @@ import (
 	"countersign/store/storetest"
 )
 
-// The first test that needs the server starts it. If COUNTERSIGN_TEST_POSTGRES names a server, the tests use that
-// server instead.
+// The first test that needs the server starts the server. If COUNTERSIGN_TEST_POSTGRES names a server, the tests use
+// that server instead.
 var server struct {
 	once sync.Once
 	own  *pgserver.Server // nil: the tests use the server that COUNTERSIGN_TEST_POSTGRES names
@@ -243,7 +243,7 @@ func fresh(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-// The suite passes if calls go alternately to two stores on the same database.
+// TestConformanceTwoStores checks that the suite passes if calls go alternately to two stores on the same database.
 func TestConformanceTwoStores(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		open := fresh(t)

@@ -296,9 +296,9 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-// renew replaces the connections of the pool. It is called after the loss of a connection, because other connections
-// may have been lost at the same moment. made is the time at which the lost connection was made. If the pool's
-// connections were replaced after that time, renew does nothing.
+// renew replaces the connections of the pool. The store calls renew after the loss of a connection, because other
+// connections may have been lost at the same moment. made is the time at which the lost connection was made. If the
+// pool's connections were replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored. The columns are the id, the version, the record, and
-// columns for lookups, order and due times.
+// table describes how one kind of guarded record is stored. A guarded record is a record with a version: see package
+// store. The columns are the id, the version, the record, and columns for lookups, order and due times.
 type table[T any] struct {
 	in      string
 	name    string
 	id      func(*T) (id string, version *uint64)
 	columns []string
 	values  func(*T) []any
-	// The function also writes rows in other tables that are derived from the record. old is nil for a new record. If
-	// also is nil, no rows are derived from the record.
+	// The function in this field writes rows of other tables that are derived from the record. old is nil for a new
+	// record. If no rows are derived from the record, the field is nil.
 	also func(r *run, old, now *T)
 	// joined is the name of a table that the queries for lists join. If the queries join no table, joined is empty.
 	joined string
@@ -28,7 +28,7 @@ type table[T any] struct {
 	selects, inserts, updates string
 }
 
-// define completes the description of a table: it builds the table's SQL statements.
+// define completes the description of a table with the table's SQL statements.
 func define[T any](t table[T]) *table[T] {
 	all := append([]string{"id", "version", "record", "checksum"}, t.columns...)
 	params := make([]string, len(all))

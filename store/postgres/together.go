@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// The transaction of a click reads a request, the request's audit chain, its call, and the outbox messages that show
-// it, with their timers. When the closure reads the request, the store reads all these records in the same round trip.
-// The store keeps the records until the closure reads them.
+// The transaction of a click reads a request, and the request's audit chain and call. It also reads the outbox messages
+// that show the request, with the timers of these messages. When the closure reads the request, the store reads all
+// these records in the same round trip. The store keeps the records until the closure reads them.
 
 // lists holds lists of records that the closure has read, or will probably read. The lists include the closure's own
 // writes.
@@ -68,8 +68,8 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its timers, its audit chain, its call, and the outbox messages that show the
-// request or its turn. lookUpRequest also reads whether any person has a Home tab open.
+// lookUpRequest reads a request with its timers, its audit chain and its call. lookUpRequest reads the outbox messages
+// that show the request or its turn, too. lookUpRequest also reads whether any person has a Home tab open.
 func (r *run) lookUpRequest(id string) error {
 	var messages []store.OutboxMessage
 	watched := false

@@ -73,7 +73,7 @@ func TestRoundTrips(t *testing.T) {
 
 // TestNoDeadlocks runs two transactions that write the same rows in opposite orders. Between its writes, each
 // transaction makes a read that depends on its first write. There must be no deadlock. In the last case, the
-// transactions lock rows before they end, because EraseRenderings changes rows immediately.
+// transactions lock rows early, because EraseRenderings changes rows immediately.
 func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

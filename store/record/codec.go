@@ -13,9 +13,9 @@ import (
 )
 
 // codec converts values of one type to JSON and back. A codec is built once for each record type, from the type's
-// fields and their json tags. A codec is several times faster than a general codec, because it supports only the types
-// that records need. The speed matters, because encoding and decoding take most of the time of storing a decision.
-// Building a codec for an unsupported type panics, so tests detect an unsupported type.
+// fields and their json tags. A codec supports only the types that records need, so it is several times faster than a
+// general codec. The speed matters, because encoding and decoding take most of the time of storing a decision. Building
+// a codec for an unsupported type panics, so tests detect an unsupported type.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error

@@ -124,8 +124,8 @@ func encodeTime(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// encodeBytes writes bytes as base64. Raw JSON is also written as base64. If raw JSON were written as JSON, it would
-// lose its white space, and its digest would change.
+// encodeBytes writes bytes as base64. Raw JSON is also written as base64. If raw JSON were written as JSON, the white
+// space would be lost, and the digest would change.
 func encodeBytes(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil

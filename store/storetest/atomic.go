@@ -204,7 +204,7 @@ func panicked(h *harness) {
 	h.update(scribble)
 }
 
-// goneExit checks that a closure may end its goroutine, as t.FailNow does. The store undoes the closure's writes and
+// goneExit checks a closure that ends its goroutine, as t.FailNow does. The store undoes the closure's writes and
 // continues.
 func goneExit(h *harness) {
 	h.update(seed)

@@ -54,7 +54,7 @@ type claimsHarness struct {
 	members []Member
 }
 
-// Durations of leases. A long lease does not end during a test, so there is no takeover.
+// These are the durations of leases in the tests. A long lease does not end during a test, so there is no takeover.
 const (
 	shortLease = 600 * time.Millisecond
 	longLease  = 10 * time.Minute
@@ -151,8 +151,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If replica a has a share before and after replica b is seen with the same share, both replicas
-					// had the share at the same time.
+					// The check reads the shares of replica a, then of replica b, then of replica a. A share in all
+					// three results belonged to both replicas at the same time.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -174,7 +174,7 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 }
 
 // oneOwner checks that each share has at most one owner at any time, even while replicas join and leave. Each replica
-// gets an equal number of shares.
+// gets about the same number of shares.
 func oneOwner(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
@@ -201,7 +201,7 @@ func oneOwner(h *claimsHarness) {
 }
 
 // takenOver checks that other replicas take over the shares of a replica without heartbeats after the end of its lease,
-// and not earlier. When the replica sends heartbeats again, it gets its portion of the shares.
+// and not earlier. When the replica resumes its heartbeats, it gets its share of the work: half of the shares.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -379,9 +379,9 @@ func drained(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// In goesOn, a second replica joins and should get half of the shares, but long work is running on every share. The
-// work is not cancelled. After Drain, the first replica may begin more work on the shares. The first replica releases
-// half of the shares when the work has ended.
+// In goesOn, a second replica joins while long work is running on every share. The second replica should get half of
+// the shares. The work is not cancelled. After Drain, the first replica may begin more work on the shares. The first
+// replica releases half of the shares when the work has ended.
 func goesOn(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease, Drain: 10 * time.Millisecond})
 	h.awaitPortions(h.members, 64)

@@ -26,7 +26,7 @@ type Backend struct {
 	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
-// RunCopies copies stores to another backend and back. It tests that each copy has all rows of its original.
+// RunCopies copies stores to another backend and back. RunCopies tests that each copy has all rows of its original.
 func RunCopies(t *testing.T, from, to Backend) {
 	runAll(t, from.Fresh, map[string]func(*harness){
 		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },
@@ -289,7 +289,7 @@ func differing(h *harness, to Backend) {
 	}
 }
 
-// changing is a Filling that changes rows before it puts them.
+// changing is a Filling that changes rows before Put.
 type changing struct {
 	store.Filling
 	change func(store.Row) (changed store.Row, keep bool)

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// memory is the simplest implementation of the contract. It uses maps, and sorts each list when it is read. The model
+// memory is the simplest implementation of the contract. memory uses maps, and sorts a list at each read. The model
 // test compares backends with memory.
 type memory struct {
 	conversations  map[string]store.Conversation

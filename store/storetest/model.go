@@ -32,8 +32,8 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs random transactions on the backend and on a model in memory. It compares the results of each step, and all
-// data after each transaction. Sometimes it closes and reopens the store.
+// model runs random transactions on the backend and on a model in memory. The test compares the results of each step,
+// and all data after each transaction. Sometimes the test closes and reopens the store.
 func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, h.fresh(h.T), false)
@@ -118,7 +118,7 @@ type reading struct {
 	read func(store.Reader) (any, error)
 }
 
-// readings returns reads of all data that the model test can have written.
+// readings returns reads of all data that the model test may have written.
 func readings() (all []reading) {
 	see := func(name string, read func(store.Reader) (any, error)) { all = append(all, reading{name, read}) }
 	for _, n := range names {

@@ -2,8 +2,8 @@
 // contract.
 //
 // The suite tests that a backend stores every field of every record, and orders every list as the contract says. The
-// suite also tests that a backend checks versions, and undoes only the writes of failed closures. Each test runs twice:
-// with a store that stays open, and with a store that is reopened after each transaction or group of independent
+// suite also tests that a backend checks versions, and undoes only the writes of failed closures. Most tests run twice.
+// In the second run, the store is closed and reopened after each transaction, or after each group of independent
 // transactions. The store's own check runs after every test.
 package storetest
 
