@@ -40,8 +40,8 @@ func (e *DamagedError) Unwrap() error { return ErrDamaged }
 type Inspected interface {
 	// Damage lists the known damage that is not resolved yet.
 	Damage() []Damage
-	// Inspect reads everything in the store, and records the damage that it finds. Inspect pauses often, so it does not
-	// slow down other callers of the store.
+	// Inspect reads everything in the store, and adds the damage that it finds to the list of known damage. Inspect
+	// pauses often, so it does not slow down other callers of the store.
 	Inspect(ctx context.Context) error
 	// OnDamage registers fn. The backend calls fn with each damage, including damage that was found before the
 	// registration. fn must not use the store.
@@ -123,7 +123,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 type SetAside interface {
 	// SetAside moves the damaged record with the id to a place that the program never reads, and removes its index
 	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing record.
-	// done reports whether the record was moved. of lists the owners of the record, which SetAside reads from the index
-	// rows. For example, the owner of a turn is its conversation, and the owner of a call is its turn.
+	// done reports whether the record was moved. The first result lists the owners of the record, which SetAside reads
+	// from the index rows. For example, the owner of a turn is its conversation, and the owner of a call is its turn.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

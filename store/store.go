@@ -47,10 +47,11 @@ type Reader interface {
 	// RequestsOf lists the requests that a person made, decided or closed, newest first. The list starts before the
 	// cursor. With a zero cursor, the list starts at the newest request.
 	RequestsOf(who approvers.PersonID, before RequestCursor, limit int) ([]approvers.Request, error)
-	// Requests lists a conversation's requests, by id.
+	// Requests lists a conversation's requests in the order of their ids.
 	Requests(conversation string) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
-	// Executions lists a conversation's executions by id, including executions that an edit replaced.
+	// Executions lists a conversation's executions in the order of their ids, including executions that an edit
+	// replaced.
 	Executions(conversation string) ([]approvers.Execution, error)
 	// Elicitation reads a question that a run asked the requester.
 	Elicitation(id string) (approvers.Elicitation, error)
@@ -71,7 +72,7 @@ type Reader interface {
 
 	// Absence reads a person's absence. A past absence stays stored until the person's next absence replaces it.
 	Absence(who approvers.PersonID) (approvers.Absence, error)
-	// Absences lists all stored absences, by person.
+	// Absences lists all stored absences in the order of the persons' ids.
 	Absences() ([]approvers.Absence, error)
 
 	Timer(kind TimerKind, ref string) (Timer, error)
@@ -185,8 +186,8 @@ type Tx interface {
 	// AppendAudit appends a record to its chain, and writes the record's payload. If the payload is nil, the record has
 	// no payload. If the record is not linked to the chain's last record, the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
-	// ErasePayloads deletes payloads of a chain, and returns the Seqs of the deleted payloads. The argument only lists
-	// the Seqs whose payloads are deleted. If only is empty, ErasePayloads deletes all payloads of the chain. The
+	// ErasePayloads deletes payloads of a chain, and returns the Seqs of the deleted payloads. With Seqs, ErasePayloads
+	// deletes only the payloads of these records. Without Seqs, ErasePayloads deletes all payloads of the chain. The
 	// records and their hashes stay. The caller records the erasure in the audit: see approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
 	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the

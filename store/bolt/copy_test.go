@@ -61,8 +61,8 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly is the writer that receives a copy. slowly calls the function between before each piece, so that a test can
-// write to the store during the copy.
+// slowly is the writer that receives a copy. Before it receives a piece, slowly calls the function in its field, so
+// that a test can write to the store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()

@@ -453,8 +453,8 @@ const (
 	inspectStep  = 1 << 20
 )
 
-// Inspect examines the whole file while the store is in use, and records damage. Until Inspect returns, the store does
-// not reuse freed space. The next Open repairs damaged pages.
+// Inspect examines the whole file while the store is in use, and adds the damage that it finds to the list of known
+// damage. Until Inspect returns, the store does not reuse freed space. The next Open repairs damaged pages.
 func (s *Store) Inspect(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err

@@ -27,8 +27,8 @@ import (
 // rows that the workflow wrote (replay_test.go). The workflow, the hand-written program and bbolt alternate within one
 // run, so a busy machine slows all of them alike. docs/figures.md describes each benchmark.
 
-// peerAlone and peer64 are the rates of the best comparable system (see ADR 8) on this job, in jobs per second. The
-// first rate is for one job at a time, the second rate for 64 concurrent jobs.
+// peerAlone and peer64 are the rates of the best comparable system (see ADR 8) on this job, in jobs per second.
+// peerAlone is the rate for one job at a time. peer64 is the rate for 64 concurrent jobs.
 const (
 	peerAlone = 371
 	peer64    = 943

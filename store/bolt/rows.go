@@ -332,8 +332,8 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 // pages of the file must form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. If the checksum of a row does not match, each calls the function damaged.
-// If the function damaged does not panic, each skips the row. The key of a damaged row may be wrong. So the iteration
+// each iterates over rows in one direction. For a row whose checksum does not match, each calls its last parameter. If
+// this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the iteration
 // continues after a damaged row, even if the row's key does not have the prefix.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {

@@ -28,8 +28,8 @@ import (
 //
 // If another record names a missing record, the new store has a mark (see the function mark) under the key of the
 // missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark
-// also takes the place of a missing audit record: see approvers.AuditRow.Lost. Salvage treats the rows in the parameter
-// also as damaged.
+// also takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists more rows that
+// count as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -236,8 +236,8 @@ type oldRendering struct {
 	At            time.Time `json:"at"`
 }
 
-// rewrite replaces the value of each row in a bucket with the result of the function now. If the result is nil, rewrite
-// does not change the row.
+// rewrite calls a function with each row of a bucket, and replaces the row's value with the function's result. If the
+// result is nil, rewrite does not change the row.
 func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
 	type row struct{ key, value []byte }
 	var found []row

@@ -47,8 +47,8 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// note checks whether an error is about a damaged row. For such an error, note records and returns the damage. For any
-// other error, note returns nil.
+// note checks whether an error is about a damaged row. If the row is damaged, note reports and returns the damage. For
+// any other error, note returns nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {
@@ -60,7 +60,7 @@ func (r *run) note(err error) *store.DamagedError {
 	return row
 }
 
-// If err is about a damaged row, unlessDamaged records the damage and returns nil. unlessDamaged returns any other
+// If err is about a damaged row, unlessDamaged reports the damage and returns nil. unlessDamaged returns any other
 // error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
@@ -92,8 +92,8 @@ var sources = map[string]source{
 type source interface {
 	// damaged reports whether the record with an id is damaged.
 	damaged(r *run, id string) (bool, error)
-	// inspect records the damaged records of the next page, and returns the last id. The id is empty if there are no
-	// more records.
+	// inspect reads the next page of records, and reports the damage that it finds. last is the id of the page's last
+	// record. The id is empty if there are no more records.
 	inspect(r *run, after string) (last string, err error)
 }
 
@@ -160,8 +160,8 @@ const (
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record in small transactions, including the audit records. Inspect records the damage that it
-// finds.
+// Inspect reads every record in small transactions, including the audit records. Inspect adds the damage that it finds
+// to the list of known damage.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
 		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })
@@ -190,7 +190,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	return nil
 }
 
-// inspectAudit reads the next page of audit records, and records the damage that it finds.
+// inspectAudit reads the next page of audit records, and reports the damage that it finds.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	err = r.query(nil, rows(limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var err error
@@ -200,7 +200,7 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 	return lastChain, lastSeq, err
 }
 
-// inspectPayloads reads the next page of audit payloads, and records the damage that it finds.
+// inspectPayloads reads the next page of audit payloads, and reports the damage that it finds.
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
 		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq"
@@ -215,7 +215,7 @@ func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq
 	return lastChain, lastSeq, err
 }
 
-// inspectFiles reads the next file, and records the file's damage. Files may be large, so inspectFiles reads only one
+// inspectFiles reads the next file, and reports the file's damage. Files may be large, so inspectFiles reads only one
 // file.
 func inspectFiles(r *run, execution string, index int64) (lastExecution string, last int64, err error) {
 	const next = "SELECT execution, index FROM files WHERE (execution, index) > ($1, $2) ORDER BY execution, index LIMIT 1"

@@ -53,8 +53,8 @@ type contents struct {
 	lost func(x store.Damage, owner string) // called with each damaged row, which is then left out; nil: a damaged row is an error
 }
 
-// readable decides about the error of a row. If err says that the row is damaged and damaged rows are left out,
-// readable calls lost and returns nil. Otherwise, readable returns err.
+// readable decides about the error of a row. If the row is damaged and damaged rows are left out, readable calls lost
+// and returns nil. In all other cases, readable returns err.
 func (c *contents) readable(err error, x store.Damage, owner string) error {
 	var damaged *store.DamagedError
 	if c.lost == nil || !errors.As(err, &damaged) {
@@ -644,7 +644,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	return store.Mark{}, err
 }
 
-// interrupted reads the progress of an interrupted copy. If there is no interrupted copy, is is false.
+// interrupted reads the progress of an interrupted copy. If there is no interrupted copy, the second result is false.
 func interrupted(r *run) (mark store.Mark, is bool, err error) {
 	place := ""
 	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {

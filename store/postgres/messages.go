@@ -38,8 +38,8 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads the records of an id that match where, the end of a SELECT. list also returns the damage of unreadable
-// records.
+// list reads the records of an id that a SELECT finds. where is the end of the SELECT. list also returns the damage of
+// unreadable records.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
@@ -67,7 +67,7 @@ func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error
 	return list, nil
 }
 
-// inspect reads the next page of records, and records the damage that it finds. inspect returns the key of the page's
+// inspect reads the next page of records, and reports the damage that it finds. inspect returns the key of the page's
 // last record. The key is empty if there are no more records.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
 	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.id, t.n)

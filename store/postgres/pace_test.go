@@ -44,7 +44,7 @@ func (f *callFixture) joined(name string) *callFixture {
 	return f.on(f.store, r)
 }
 
-// has waits until the shares of the fixture's replica satisfy the function is.
+// has calls its parameter with the shares of the fixture's replica, and waits until the result is true.
 func (f *callFixture) has(is func(store.Shares) bool) {
 	f.Helper()
 	timeout := time.After(testkit.Patience)

@@ -66,8 +66,8 @@ const (
 // claim a second time after drainAgain times Drain.
 const drainAgain = 10
 
-// leaving is how long a replica that leaves tries to release its claims. If the replica can't release its claims, other
-// replicas must wait for the end of its lease.
+// leaving is the time limit for the release of a replica's claims in Leave. If the replica can't release its claims,
+// other replicas must wait for the end of its lease.
 const leaving = 3 * time.Second
 
 // maxTake is how often a replica tries to take claims after one heartbeat. A try fails if other replicas take claims at

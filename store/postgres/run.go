@@ -137,7 +137,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// flush adds pending writes to a batch. flush selects the writes for which the function of returns true.
+// flush adds pending writes to a batch. The last parameter returns true for the writes that flush must add.
 func (r *run) flush(b *pgx.Batch, of depends) {
 	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {

@@ -103,8 +103,8 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns the query of the records that match where, the end of a SELECT. The query stores the records in
-// run.known.
+// lookUpBy returns the query of the records that a SELECT finds. where is the end of the SELECT. The query stores the
+// records in run.known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)
@@ -141,7 +141,8 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that match where, the end of a SELECT. If a record is damaged, all returns an error.
+// all reads the records that a SELECT finds. where is the end of the SELECT. If a record is damaged, all returns an
+// error.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
 	if err == nil && len(damaged) > 0 {
@@ -211,7 +212,7 @@ func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []e
 	return out, damaged, nil
 }
 
-// one reads the first record that matches where, the end of a SELECT.
+// one reads the first record that a SELECT finds. where is the end of the SELECT.
 func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
 	list, err := t.all(r, where, args...)
 	if err != nil {

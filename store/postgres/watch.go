@@ -19,7 +19,8 @@ func (s *Store) Stalled() time.Duration {
 	return oldest
 }
 
-// under records that a transaction is running. The caller calls the returned function when the transaction has ended.
+// under adds the running transaction to the list from which Stalled reads. The caller calls the returned function when
+// the transaction has ended.
 func (s *Store) under() func() {
 	began := time.Now()
 	s.mu.Lock()

@@ -201,7 +201,7 @@ func oneOwner(h *claimsHarness) {
 }
 
 // takenOver checks that other replicas take over the shares of a replica without heartbeats after the end of its lease,
-// and not earlier. When the replica resumes its heartbeats, it gets its share of the work: half of the shares.
+// and not earlier. When the replica resumes its heartbeats, it gets half of the shares.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})

@@ -186,8 +186,8 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	return true, nil
 }
 
-// eraseOutboxMessages deletes the outbox messages with the Ref ref, and their timers. eraseOutboxMessages also deletes
-// the timers with the Ref ref.
+// eraseOutboxMessages deletes the outbox messages whose Ref is ref, and the timers of these messages.
+// eraseOutboxMessages also deletes the timers whose Ref is ref.
 func (m *memory) eraseOutboxMessages(ref string) {
 	unset := func(ref string) {
 		maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })
