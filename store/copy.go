@@ -54,10 +54,10 @@ type Row struct {
 
 // Contents is a store that can be copied.
 type Contents interface {
-	// EachRow calls fn with every row of one snapshot, in the order of the parts. EachRow uses the order of creation
-	// for a part whose rows the contract lists in the order of creation. EachRow uses the order of the keys for every
-	// other part. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is
-	// an error.
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. If the contract lists the rows of a
+	// part in the order of creation, EachRow also uses the order of creation. For every other part, EachRow uses the
+	// order of the keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged
+	// row is an error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 

@@ -61,7 +61,7 @@ type Reader interface {
 	Files(execution string) ([]File, error)
 	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)
-	// CounterSum returns the sum of those counters of a key whose time is after the given time.
+	// CounterSum returns the sum of a key's counters with a time after the given time.
 	CounterSum(key string, after time.Time) (int, error)
 
 	// Grant reads a grant in any state.
@@ -179,8 +179,9 @@ type Tx interface {
 	// PutRendering writes a posted version of an outbox message. If the version already exists, the error is
 	// ErrConflict.
 	PutRendering(Rendering) error
-	// EraseRenderings deletes those renderings of an outbox message whose Post is less than below. If below is 0,
-	// EraseRenderings deletes all renderings of the message. EraseRenderings returns the number of deleted renderings.
+	// EraseRenderings deletes old renderings of an outbox message: the renderings whose Post is less than below. If
+	// below is 0, EraseRenderings deletes all renderings of the message. EraseRenderings returns the number of deleted
+	// renderings.
 	EraseRenderings(message string, below uint64) (int, error)
 
 	// AppendAudit appends a record to its chain, and writes the record's payload. If the payload is nil, the record has

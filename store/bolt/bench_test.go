@@ -233,7 +233,7 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.message))
 }
 
-// record makes clicks, and records the rows that each click wrote.
+// record makes clicks, and returns the rows that each click wrote.
 func (c *clicks) record(b *testing.B) [][]rawPut {
 	var all [][]rawPut
 	for n := range 2 * benchRequests {

@@ -99,8 +99,8 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// get reads a row. If the row does not exist or is damaged, get returns nil. rows.damage collects the damage, and Check
-// reports it.
+// get reads a row. The result is nil if the row does not exist or is damaged. rows.damage collects the damage, and
+// Check reports it.
 func (c *checker) get(in bucket, key []byte) []byte {
 	v, _ := c.rows.fetch(in, key)
 	return v

@@ -454,7 +454,7 @@ func begun(temp string, anew bool) (*filling, error) {
 	return newFilling(s, store.Mark{}), nil
 }
 
-// left opens an incomplete copy. If the file is not an incomplete copy, or is damaged, left returns nil.
+// left opens an incomplete copy. The result is nil if the file is not an incomplete copy, or is damaged.
 func left(temp string) (*filling, error) {
 	s, err := Open(temp, Options{AsIs: true, incomplete: true})
 	switch {

@@ -154,7 +154,7 @@ func (e *eraser) outboxMessages(ref string) error {
 	return nil
 }
 
-// timers clears the timers of every kind whose Ref is ref.
+// For every kind, timers clears the timer whose Ref is ref.
 func (e *eraser) timers(ref string) error {
 	for _, kind := range e.kinds {
 		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {

@@ -143,8 +143,8 @@ func (x *examination) fault(in bucket, format string, args ...any) {
 	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
 }
 
-// all examines the whole file. If a page of the list of buckets is damaged, the file can't be repaired, and all returns
-// an error.
+// all examines the whole file. The result is an error if a page of the list of buckets is damaged, because the file
+// then can't be repaired.
 func (x *examination) all() error {
 	if x.meta.pages > math.MaxInt32*8 {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)

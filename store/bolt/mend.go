@@ -545,8 +545,8 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest handles the remaining damaged rows. If the key of a row is plausible, rest keeps the row under its key. rest
-// moves any other row to the bucket set_aside.
+// rest handles the remaining damaged rows. A row with a plausible key stays under its key. rest moves any other row to
+// the bucket set_aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)

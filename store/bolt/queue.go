@@ -27,7 +27,7 @@ type job struct {
 
 func newQueue() *queue { return &queue{wakeup: make(chan struct{}, 1)} }
 
-// add appends a job. If the queue was closed, add returns false.
+// add appends a job. The result is false if the queue was closed.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,8 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take removes and returns the first job. If no job waits, the job is nil. If the queue is closed, take returns false.
+// take removes and returns the first job. If no job waits, the job is nil. If the queue is closed, the second result is
+// false.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +72,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait waits for a job, and removes the job from the queue. If the queue was closed, wait returns nil.
+// wait waits for a job, and removes the job from the queue. The result is nil if the queue was closed.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {

@@ -80,8 +80,8 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold prevents other processes from opening the store at a path. If there is no store at the path, or the store can't
-// be opened, hold takes no lock.
+// hold prevents other processes from opening the store at a path. No lock is taken if there is no store at the path, or
+// the store can't be opened.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)

@@ -81,8 +81,8 @@ func (r *rows) seeker(in bucket) *cursor {
 	return r.seekers[in]
 }
 
-// get reads a row. If there is no row, get returns nil. If the row is damaged, get panics. Guard and the writer turn
-// the panic into an error.
+// get reads a row. The result is nil if the row does not exist. If the row is damaged, get panics. Guard and the writer
+// turn the panic into an error.
 func (r *rows) get(in bucket, key []byte) []byte {
 	v, err := r.fetch(in, key)
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *rows) sweep() error {
 // drop reads the current value of an existing row, and deletes the row.
 func (r *rows) drop(in bucket, key []byte) error { return r.remove(in, key, r.get(in, key)) }
 
-// reset assigns another transaction to rows, and reuses the memory. If the transaction is nil, rows has no transaction.
+// reset assigns another transaction to rows, and reuses the memory. After a reset with nil, rows has no transaction.
 func (r *rows) reset(btx *bbolt.Tx) {
 	r.forget()
 	r.scratch.reset()
@@ -332,8 +332,8 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 // pages of the file must form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. For a row whose checksum does not match, each calls its last parameter. If
-// this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the iteration
+// each iterates over rows in one direction. The last parameter is called for every row whose checksum does not match.
+// If this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the iteration
 // continues after a damaged row, even if the row's key does not have the prefix.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {

@@ -118,7 +118,7 @@ func (w *writer) loop() {
 	}
 }
 
-// first waits for the first job of a transaction. If the store is being closed, first returns nil.
+// first waits for the first job of a transaction. The result is nil if the store is being closed.
 func (w *writer) first() *job {
 	if len(w.apart) == 0 {
 		w.diskSpace = maxBatch
@@ -130,8 +130,8 @@ func (w *writer) first() *job {
 	return j
 }
 
-// If a job waits, next takes the job for the current transaction. If no job waits, next yields the processor once, and
-// looks a second time. So a caller that got the outcome of the last commit can queue its next job.
+// next takes a waiting job for the current transaction. If no job waits, next yields the processor once, and then tries
+// a second time. So a caller that got the outcome of the last commit can queue its next job.
 func (w *writer) next() *job {
 	for range 2 {
 		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {

@@ -152,8 +152,8 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 
 // take tries to start a timer's handler, and reports whether the handler was started. take does not start the handler
 // if the timer or another timer of its lane is being handled, or if the lane is held for another timer. take also
-// starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. If another replica
-// has the timer's share, take does not start the handler either. The caller holds p.mu.
+// starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is also
+// not started if another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
@@ -318,8 +318,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// If keep is set, hold makes the other timers of a lane wait for t, which was put off. If keep is not set, hold ends
-// the wait of the lane's other timers.
+// hold sets whether the other timers of a lane wait for t, which was put off. If keep is true, these timers wait. If
+// keep is false, their wait ends.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -133,7 +133,7 @@ func TestRetries(t *testing.T) {
 	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
 }
 
-// slowRead is a store in which the read that begins 5 ms after the start takes 50 ms.
+// slowRead is a store with one slow read. The slow read begins 5 ms after the start of the test, and takes 50 ms.
 type slowRead struct {
 	store.Store
 	start time.Time

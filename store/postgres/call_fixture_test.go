@@ -264,7 +264,7 @@ func (f *callFixture) think(ctx context.Context, turn string) error {
 	return err
 }
 
-// show records that Slack shows an outbox message.
+// show marks an outbox message as shown by Slack.
 func (f *callFixture) show(ctx context.Context, id string) error {
 	var s store.OutboxMessage
 	err := f.store.View(ctx, func(x store.Reader) (err error) {

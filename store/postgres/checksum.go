@@ -47,8 +47,8 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// note checks whether an error is about a damaged row. If the row is damaged, note reports and returns the damage. For
-// any other error, note returns nil.
+// note checks whether an error is about a damaged row. If the row is damaged, the damage is reported and returned. For
+// any other error, the result is nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {

@@ -149,7 +149,7 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 
 // exists reports whether a row exists. exists is for rows that are written only once. Like table.write, exists assumes
 // that a row does not exist if the transaction has not read the row. If this assumption is wrong, the insert fails, and
-// the closure runs again. In this second run, exists asks the server.
+// the closure runs again. In this second run, the server is asked whether the row exists.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

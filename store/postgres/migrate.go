@@ -70,7 +70,7 @@ func (c *config) steps(after int64) (list []step, err error) {
 	return list, nil
 }
 
-// newest returns the version of the tables for which this program was written.
+// newest returns the version that the tables have after all migrations of this program.
 func (c *config) newest() (int64, error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil || len(names) == 0 {
@@ -79,7 +79,7 @@ func (c *config) newest() (int64, error) {
 	return goose.NumericComponent(names[len(names)-1])
 }
 
-// Newest returns the version of the tables for which this program was written.
+// Newest returns the version that the tables have after all migrations of this program.
 func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
 
 // Migrate applies the missing migrations, and returns their names. If dry is set, Migrate only returns the names. Only

@@ -459,8 +459,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. pid is the server process of the other connection. used is
-// the time at which the last statement of p began.
+// fromOutside begins a transaction over another connection. pid is the id of the server process of the other
+// connection. used is the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
 	if err != nil {

@@ -297,8 +297,8 @@ func (r *Replica) beatNow() {
 	}
 }
 
-// round sends a heartbeat. After the heartbeat, round takes or releases claims, so that the replica has its portion of
-// the claims.
+// round sends a heartbeat. After the heartbeat, the replica takes or releases claims, so that it has its portion of the
+// claims.
 func (r *Replica) round(ctx context.Context) error {
 	if _, err := r.connected(ctx); err != nil { // before the timeout below starts, because connecting tries each address
 		return err

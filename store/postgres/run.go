@@ -17,8 +17,7 @@ import (
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
 // the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint. These steps take one round trip. So a transaction that waits for another transaction has locked
-// no row for which the other transaction could wait.
+// back the savepoint. These steps take one round trip. So two transactions do not wait for each other's row locks.
 type run struct {
 	ctx      context.Context
 	store    *Store

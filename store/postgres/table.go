@@ -112,8 +112,8 @@ func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	})
 }
 
-// find returns the state of a record from run.known. If the state is not in run.known, find reads the record. If the
-// record is damaged, find returns an error.
+// find returns the state of a record from run.known. If the state is not in run.known, the record is read. The result
+// is an error if the record is damaged.
 func (t *table[T]) find(r *run, id string) (k known, err error) {
 	k, ok := r.known[t.key(id)]
 	if !ok && r.failure == nil {
@@ -141,8 +141,8 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that a SELECT finds. where is the end of the SELECT. If a record is damaged, all returns an
-// error.
+// all reads the records that a SELECT finds. where is the end of the SELECT. The result is an error if a record is
+// damaged.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
 	if err == nil && len(damaged) > 0 {
@@ -172,8 +172,8 @@ func limited(sql string, limit int) string {
 	return fmt.Sprintf("%s LIMIT %d", sql, limit)
 }
 
-// first is like readable, but returns at most limit records. If the list contains damaged records, first reads a longer
-// list.
+// first is like readable, but returns at most limit records. A longer list is read if the list contains damaged
+// records.
 func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
 	for extra := 0; ; {
 		list, damaged, err := t.list(r, limited(where, limit+extra), args...)
@@ -190,7 +190,7 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 }
 
 // moves is the dependence of a list on pending writes. A list depends only on writes that change columns by which lists
-// find and order records. For other writes, see returns the record of the pending write.
+// find and order records. For all other writes, the function see returns the record of the pending write.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }

@@ -68,8 +68,8 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its timers, its audit chain and its call. lookUpRequest reads the outbox messages
-// that show the request or its turn, too. lookUpRequest also reads whether any person has a Home tab open.
+// lookUpRequest reads a request with its timers, its audit chain and its call. lookUpRequest also reads the outbox
+// messages that show the request or its turn. lookUpRequest also reads whether any person has a Home tab open.
 func (r *run) lookUpRequest(id string) error {
 	var messages []store.OutboxMessage
 	watched := false
@@ -125,9 +125,9 @@ func (r *run) lookUpExecution(id string) error {
 // onRefs is the dependence of lookUpOutbox on pending writes: see listOutbox.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox stores the lists of outbox messages of some refs, which lookUpOutbox has read. A list has the messages
-// that the server found, and the messages of pending writes. If the pending writes were made before the read, the found
-// messages already include the messages of pending writes.
+// listOutbox stores lists of outbox messages that lookUpOutbox has read. refs are the refs of these messages. A list
+// has the messages that the server found, and the messages of pending writes. If the pending writes were made before
+// the read, the found messages already include the messages of pending writes.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

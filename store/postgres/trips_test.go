@@ -167,8 +167,8 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 	requests := make([]approvers.Request, calls)
 	crowd(t, 4, calls, func(i int) (err error) { requests[i], err = first.ask(t.Context()); return err })
-	// together does an action several times on each request. At the same time, together records that Slack shows all
-	// messages of the request.
+	// together does an action several times on each request. At the same time, all messages of the request are marked
+	// as shown by Slack.
 	together := func(do func(f *callFixture, r approvers.Request, n int) error) {
 		t.Helper()
 		crowd(t, 4*each, calls*2*each, func(i int) error {
@@ -222,7 +222,7 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 }
 
-// showAll records that Slack shows every message of a request and its turn.
+// showAll marks every outbox message of a request and its turn as shown by Slack.
 func (f *callFixture) showAll(r approvers.Request) error {
 	var ids []string
 	err := f.store.View(f.Context(), func(x store.Reader) error {

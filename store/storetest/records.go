@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// keep writes a record, reads it back and compares it with want. Within together, keep reads the record after all
+// keep writes a record, reads it back and compares it with want. Within together, the record is read after all
 // transactions.
 func keep[T any](h *harness, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
 	h.Helper()
