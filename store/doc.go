@@ -12,8 +12,8 @@
 //   - A record with a field Version is a guarded record. If the record in a Put does not have the stored version, the
 //     Put fails with ErrConflict. Each Put increments the stored version. Version 0 creates a record.
 //   - Reads inside a transaction see the writes of the same transaction. Each method documents the order of its list.
-//     The order of creation is the order in which records were first put. This also applies to records of one
-//     transaction. A limit of 0 lists nothing.
+//     The order of creation is the order in which records were first put. Records of one transaction also have an order
+//     of creation. A limit of 0 lists nothing.
 //   - Ids are non-empty UTF-8, and a message's Seq is at least 1. A Put with any other value is refused. A refused Put
 //     leaves the transaction usable. In texts, U+FFFD replaces bytes that are not UTF-8. Raw JSON and payloads keep
 //     their exact bytes.

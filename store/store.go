@@ -168,7 +168,7 @@ type Tx interface {
 	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
-	// ClearTimer removes a timer. ClearTimer returns no error if the timer does not exist.
+	// ClearTimer removes a timer. If the timer does not exist, ClearTimer does nothing.
 	ClearTimer(kind TimerKind, ref string) error
 
 	PutInbox(Inbox) error

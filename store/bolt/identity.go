@@ -111,8 +111,8 @@ func (id *identity) letBack() error {
 }
 
 // OnReturn registers fn. If the file was moved away and is back at its path, the store calls fn before the next write.
-// While the file was away, another process may have used a copy of the file. If another process did so, fn returns an
-// error, and the store refuses writes. fn may read the store.
+// While the file was away, another process may have used a copy of the file. If another process has used a copy, fn
+// returns an error, and the store refuses writes. fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {

@@ -73,7 +73,7 @@ func beyond(prefix []byte) []byte {
 	return k
 }
 
-// keyable returns an error if a string can't be part of a key in every backend.
+// keyable returns an error if a string is not allowed in a key, because it is empty, is invalid UTF-8 or is too long.
 func keyable(what, s string) error {
 	switch {
 	case s == "":

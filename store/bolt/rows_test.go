@@ -30,9 +30,9 @@ func appended(tx store.Tx, chain string, n int) error {
 	return nil
 }
 
-// The test removes chains that fill whole pages. The key of another chain, which stays, is between the keys of the
-// removed chains. After each removal, the test reads the head of this chain, and appends to the chain. The test does
-// this in one closure, and in many closures that share a commit. In one case, some of the closures fail.
+// The test removes chains that fill whole pages. The test keeps one chain, whose key is between the keys of the removed
+// chains. After each removal, the test reads the head of the kept chain, and appends a record to it. The test does this
+// in one closure, and in many closures that share a commit. In one case, some of the closures fail.
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
@@ -132,8 +132,8 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// If a closure fails, the store restores the rows that the closure removed. This also applies if the closure has put
-// other rows under the same keys.
+// If a closure fails, the store restores the rows that the closure removed. The store restores these rows even if the
+// closure has put other rows under the same keys.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")

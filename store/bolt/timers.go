@@ -48,8 +48,8 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	return t.timers(store.AllShares, kind, time.Time{}, limit)
 }
 
-// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers that are
-// due by then.
+// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers whose due
+// time is not after until.
 func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {

@@ -40,9 +40,9 @@ type heldLane struct {
 	read int // the value of workerPool.reads when the timer was put off
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off,
-// this takes about ten seconds. During this time, the lane keeps its order. After this time, the failing timer does not
-// block the other timers.
+// holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off, so
+// many failures take about ten seconds. During these seconds, the lane keeps its order. After these seconds, the
+// failing timer does not block the other timers.
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got after the last call of takeUp. If another process put off

@@ -227,8 +227,8 @@ func (r *Runner) quiet() bool {
 // sayAgain is the minimum time between repeated log messages.
 const sayAgain = 5 * time.Minute
 
-// cantRead logs that due timers can't be read because the store is damaged. cantRead logs this at most once every few
-// minutes.
+// cantRead logs that due timers can't be read because the store is damaged. For each kind, cantRead logs at most one
+// message every few minutes.
 func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// wakeups holds a channel for each kind. After a transaction that sets a timer has committed, its caller sends on the
-// kind's channel. Only the kind's worker receives from the channel.
+// wakeups holds a channel for each kind. The caller of a transaction that sets a timer sends on the kind's channel
+// after the commit. Only the kind's worker receives from the channel.
 type wakeups map[store.TimerKind]chan struct{}
 
 func newWakeups(kinds []store.TimerKind) wakeups {
@@ -129,8 +129,8 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 }
 
 // Idle reports whether all due work is done. All due work is done if no handler runs, and no timer that may be handled
-// is due or being retried. Scenarios and tests wait until Idle returns true. After that, no work is done until there is
-// input or time passes.
+// is due or being retried. Scenarios and tests wait until Idle returns true. After Idle has returned true, no work is
+// done until there is input or time passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true

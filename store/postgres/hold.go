@@ -96,7 +96,7 @@ func (h *hold) end() {
 	h.wg.Wait()
 }
 
-// lock makes a connection that has the lock.
+// lock opens a connection, and takes the lock on this connection.
 func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
 	try := "pg_try_advisory_lock"
 	if shared {

@@ -30,9 +30,9 @@ import (
 //     another replica takes over. A process that was suspended is an exception.
 //   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). Both these
 //     transactions and the transactions that take claims are serializable. A transaction may check the claim before
-//     another replica takes the claim, and commit after that. The database then orders the transaction before the
-//     takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these two
-//     transactions fails.
+//     another replica takes the claim, and commit after the takeover. The database then orders the transaction before
+//     the takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these
+//     two transactions fails.
 //   - Each replica reads the list of all live replicas, in the same order, and computes how many claims it should have:
 //     its portion. A replica with too many claims first releases claims without running work. If the replica must
 //     release more claims, it begins no new work under some of its other claims. The replica releases each of these

@@ -200,8 +200,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// takenOver checks that other replicas take over the shares of a replica without heartbeats after the end of its lease,
-// and not earlier. When the replica resumes its heartbeats, it gets half of the shares.
+// In takenOver, a replica sends no heartbeats. Other replicas take over its shares after the end of its lease. When the
+// replica resumes its heartbeats, it gets half of the shares.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -349,7 +349,7 @@ func fencedMidway(h *claimsHarness) {
 }
 
 // drained checks that a replica releases a share only after its work on the share has ended. No replica begins work on
-// the share before that.
+// the share before the release.
 func drained(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
