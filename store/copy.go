@@ -243,7 +243,7 @@ func (row Row) bytes() (b []byte) {
 	return b
 }
 
-// Clone returns a copy of a row that stays valid after EachRow's fn returns.
+// Clone returns a copy of a row. The copy stays valid after EachRow's fn returns.
 func (row Row) Clone() Row {
 	row.Record, row.Data = bytes.Clone(row.Record), bytes.Clone(row.Data)
 	row.Audit.Record, row.Audit.Payload = bytes.Clone(row.Audit.Record), bytes.Clone(row.Audit.Payload)

@@ -11,9 +11,9 @@ import (
 
 func isFull(err error) bool { return errors.Is(err, store.ErrFull) }
 
-// cleanlyFull reports whether a commit failed only because the disk is full. For this result, a write must have failed,
-// no sync may have failed, and the file must not contain the transaction. After a failed sync, the contents of the disk
-// are unknown, even if the error mentions only disk space.
+// cleanlyFull reports whether a commit failed only because the disk is full. cleanlyFull is true if three conditions
+// hold: a write failed, no sync failed, and the file does not contain the transaction. After a failed sync, the
+// contents of the disk are unknown, even if the error mentions only disk space.
 func (w *writer) cleanlyFull(err error, id int) bool {
 	var refused *fs.PathError
 	if !errors.As(err, &refused) || (!errors.Is(refused.Err, syscall.ENOSPC) && !errors.Is(refused.Err, syscall.EDQUOT)) {

@@ -36,8 +36,8 @@ type identity struct {
 	metas [2]metaPage
 }
 
-// metaPage holds the used part of one of bbolt's two meta pages, which are the first two pages of the file. The
-// transaction with the id n writes the page n modulo 2.
+// metaPage holds the used part of one of bbolt's two meta pages, which are the first two pages of the file. A
+// transaction with an even id writes page 0, and a transaction with an odd id writes page 1.
 type metaPage [80]byte
 
 // txid returns the number of the transaction that wrote the page.

@@ -23,8 +23,8 @@ import (
 )
 
 // Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. Salvage
-// does not change the damaged file. No process may have the damaged file open. Open repairs a file with little damage.
-// Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta pages.
+// does not change the damaged file. The damaged file must not be open in any process. Open repairs a file with little
+// damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta pages.
 //
 // If another record names a missing record, the new store has a mark (see the function mark) under the key of the
 // missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark

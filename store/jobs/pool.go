@@ -40,8 +40,8 @@ type heldLane struct {
 	read int // the value of workerPool.reads when the timer was put off
 }
 
-// holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off, so
-// many failures take about ten seconds. During these seconds, the lane keeps its order. After these seconds, the
+// holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off,
+// these failures take about ten seconds. During these seconds, the lane keeps its order. After these seconds, the
 // failing timer does not block the other timers.
 const holds = 7
 

@@ -33,12 +33,12 @@ import (
 //     another replica takes the claim, and commit after the takeover. The database then orders the transaction before
 //     the takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these
 //     two transactions fails.
-//   - Each replica reads the list of all live replicas, in the same order, and computes how many claims it should have:
-//     its portion. A replica with too many claims first releases claims without running work. If the replica must
-//     release more claims, it begins no new work under some of its other claims. The replica releases each of these
-//     claims when the running work under the claim has ended. If the running work takes longer than Drain, the replica
-//     keeps the claim, and may begin new work under the claim. A replica never cancels work in order to release a
-//     claim.
+//   - Each replica reads the list of all live replicas, in the same order. From this list, the replica computes the
+//     number of claims that it should have: its portion. A replica with too many claims first releases claims without
+//     running work. If the replica must release more claims, it begins no new work under some of its other claims. The
+//     replica releases each of these claims when the running work under the claim has ended. If the running work takes
+//     longer than Drain, the replica keeps the claim, and may begin new work under the claim. A replica never cancels
+//     work in order to release a claim.
 
 // ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {

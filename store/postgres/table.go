@@ -76,8 +76,8 @@ func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) 
 	return id, rec, js, err
 }
 
-// see reads a row, and stores the state of its record in run.known. If a write to the row is pending, see instead
-// returns the record of the pending write.
+// see reads a row, and stores the state of its record in run.known. If a write to the row is pending, the result is the
+// record of the pending write.
 func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedError, err error) {
 	id, rec, js, err := t.scan(found)
 	if k := t.key(readText(id)); r.byKey[k] != nil {

@@ -224,8 +224,7 @@ func takenOver(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// released checks that other replicas get the shares of a cleanly stopped replica without waiting for the end of its
-// lease.
+// In released, a replica stops cleanly. The other replicas get its shares immediately, long before its lease ends.
 func released(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: longLease}), h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 32, 32)

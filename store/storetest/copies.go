@@ -172,7 +172,7 @@ func copiesOfWhole(h *harness, from, to Backend) {
 }
 
 // interrupted checks that a store with an interrupted copy can't be opened. If the original is unchanged, the next copy
-// continues with the missing rows. With anew, the next copy writes all rows. A complete store is never filled.
+// continues with the missing rows. If anew is true, the next copy writes all rows. A complete store is never filled.
 func interrupted(h *harness, to Backend) {
 	const n = 20
 	put := func(text string) {
