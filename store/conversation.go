@@ -37,8 +37,8 @@ type CallerRequest struct {
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 
-	// Repeatable marks a request that the caller sent without a key. Before the result is delivered, an identical
-	// request of the same caller counts as a repetition of this request.
+	// Repeatable marks a request that the caller sent without an idempotency key. Before the result is delivered, an
+	// identical request of the same caller counts as a repetition of this request.
 	Repeatable bool      `json:"repeatable,omitempty"`
 	Delivered  time.Time `json:"delivered,omitzero"` // when the request's final state was sent to the caller; zero: not yet sent
 }

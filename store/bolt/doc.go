@@ -106,10 +106,10 @@
 // Renderings in the form of byte 4 begin with 2 instead. Values below 256 bytes are not compressed. A record of a
 // bucket of records is compressed only when it is closed.
 //
-// Version 1 had a bucket runs instead of tallies, and no grants and absences. Its renderings had "digest" and "whole"
-// instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads. Version 2 also had no indexes
-// by conversation and by the last message. Version 3 had no index of requests by person. Version 4 had no elicitations
-// and files. Version 5 had no checksums and no bucket set_aside. Version 6 had no compressed values. Version 7 had no
-// values compressed with zstd. Version 8 had no requests of callers. A program of version 8 would drop the fields of a
-// caller's request. Version 9 had no audit records in the short encoding.
+// Version 1 had a bucket with the name runs instead of the bucket tallies, and no grants and absences. Its renderings
+// had "digest" and "whole" instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads.
+// Version 2 also had no indexes by conversation and by the last message. Version 3 had no index of requests by person.
+// Version 4 had no elicitations and files. Version 5 had no checksums and no bucket set_aside. Version 6 had no
+// compressed values. Version 7 had no values compressed with zstd. Version 8 had no requests of callers. A program of
+// version 8 would drop the fields of a caller's request. Version 9 had no audit records in the short encoding.
 package bolt

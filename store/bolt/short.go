@@ -34,7 +34,8 @@ const (
 	idDigits   = 26
 )
 
-// The length of every part of a record begins with sevenZeros.
+// A record has the length of each of its parts as an eight-byte number. If a part is shorter than 256 bytes, its length
+// begins with sevenZeros.
 const sevenZeros = "\x00\x00\x00\x00\x00\x00\x00"
 
 // phrases lists the phrases of records in the order of their codes. The order must never change, because stored rows

@@ -70,8 +70,8 @@ type Options struct {
 	Gained func(ctx context.Context, shares store.Shares) error
 	// Hear is called with the News of notices from other replicas. Hear may be nil.
 	Hear func(news []string)
-	// GiveUp is called for a timer that can't be handled. GiveUp stores this fact and clears the timer. The timer's
-	// subject then waits until a person acts.
+	// GiveUp is called for a timer that can't be handled, and clears the timer. The timer's subject then waits until a
+	// person acts.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 

@@ -103,8 +103,8 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns the query of the records that a SELECT finds. where is the end of the SELECT. The query stores the
-// records in run.known.
+// lookUpBy returns the query of the records that a SELECT finds. The text where is the end of this SELECT. The query
+// stores the records in run.known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)
@@ -141,8 +141,8 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that a SELECT finds. where is the end of the SELECT. The result is an error if a record is
-// damaged.
+// all reads the records that a SELECT finds. The text where is the end of this SELECT. The result is an error if a
+// record is damaged.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
 	if err == nil && len(damaged) > 0 {
@@ -212,7 +212,7 @@ func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []e
 	return out, damaged, nil
 }
 
-// one reads the first record that a SELECT finds. where is the end of the SELECT.
+// one reads the first record that a SELECT finds. The text where is the end of this SELECT.
 func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
 	list, err := t.all(r, where, args...)
 	if err != nil {

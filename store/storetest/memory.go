@@ -111,7 +111,8 @@ func find[K comparable, T any](in map[K]T, key K) (T, error) {
 	return v, nil
 }
 
-// sorted returns the values for which pass returns true. The list is sorted by order, and has at most limit values.
+// sorted returns the values for which pass returns true. The function order sorts the list. The list has at most limit
+// values.
 func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b T) int, limit int) []T {
 	var out []T
 	for _, v := range in {
