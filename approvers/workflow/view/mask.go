@@ -6,7 +6,7 @@ import (
 )
 
 // mask adds arguments to the masked arguments of a request and a call, if the policy in force masks them. If mask adds
-// an argument, it removes the preview, because the preview may contain the argument's value. r and c may be nil.
+// an argument, mask also removes the preview, because the preview may contain the argument's value. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {
