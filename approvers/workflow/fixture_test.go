@@ -87,7 +87,7 @@ func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	return p
 }
 
-// toolbox is a fake of the tools: definitions only.
+// toolbox is a fake of workflow.Tools. It has only definitions of tools.
 type toolbox struct {
 	mu    sync.Mutex
 	tools map[string]workflow.Tool
@@ -118,7 +118,7 @@ func (b *toolbox) Tool(name string) (workflow.Tool, bool) {
 	return t, ok
 }
 
-// Fingerprint covers the fields that the workflow reads.
+// Fingerprint returns a text of all tool fields that the workflow reads.
 func (b *toolbox) Fingerprint() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *toolbox) Fingerprint() string {
 	return strings.Join(lines, "\n")
 }
 
-// asks adds a tool that asks people a question.
+// asks adds a tool with which the model asks people a question.
 func (b *toolbox) asks(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *toolbox) change(name string, change func(*workflow.Tool)) {
 	b.tools[name] = t
 }
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

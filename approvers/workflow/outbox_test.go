@@ -37,7 +37,7 @@ func (h *harness) message(id string) store.OutboxMessage {
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
-// only is the single outbox message of a kind.
+// only returns the outbox message of a kind for a ref. If there is not exactly one, the test fails.
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()
 	var found []store.OutboxMessage
@@ -110,8 +110,8 @@ func TestMessagesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheDelivery checks that a change during a delivery is not lost. The delivered rendering counts as an
-// older version.
+// TestAChangeDuringTheDelivery checks a request that changes while its card is sent to Slack. The card is then sent a
+// second time, with the change.
 func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -129,8 +129,8 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	}
 }
 
-// The channel is recorded as lost during the update of a message. Slack still accepts the update. Later changes must be
-// shown too.
+// The channel is recorded as lost while a message is updated, but Slack accepts the update. Later changes of the
+// message must also be shown.
 func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestADeliveryToALostChannel(t *testing.T) {
 	}
 }
 
-// TestATransactionIsOneChange checks that several changes in one transaction count as one change. The test changes the
-// request and the run.
+// TestATransactionIsOneChange checks that a transaction that changes both a request and its run increases the revision
+// of each outbox message once.
 func TestATransactionIsOneChange(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -225,8 +225,8 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
-// TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution at every address, and can be
-// rendered at each.
+// TestTheQuestionAboutARunFindsAnotherPlace checks a question about a run that Slack refuses at its first address. The
+// question goes to other addresses. It must name its execution and be readable at each address.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -315,7 +315,8 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	}
 }
 
-// TestStillShown checks that an unchanged rendering is not sent again. The store gets no version and no record for it.
+// TestStillShown checks a message whose new rendering equals the version in Slack. The bot does not send it, and the
+// store gets no new version and no audit record.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

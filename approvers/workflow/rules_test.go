@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// The history names the rules that matched whenever a call is planned, and not when a stage begins under the old plan.
+// When a call gets a plan, the audit records which rules matched. When a stage begins without a new plan, the audit
+// does not record the rules.
 func TestMatchedRulesAreRecorded(t *testing.T) {
 	h := newHarness(t)
 	large := h.policy.Load().Tools[3].Rules[0].ID()
