@@ -23,7 +23,7 @@ type Departure struct {
 }
 
 // SetAway records a person's absence, and notifies the stand-in. The new absence replaces an earlier absence of the
-// person. When the absence begins, the workflow handles it with Depart.
+// person. When the absence begins, the handler of its timer calls Depart.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -217,8 +217,8 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	return nil
 }
 
-// errRequestChanged means that the request changed while Slack was asked about its approvers. The worker soon repeats
-// the look-up, so the worker logs no warning.
+// errRequestChanged means that a request changed while the bot looked up the request's approvers in Slack. The worker
+// soon repeats the look-up, so the worker logs no warning.
 var errRequestChanged error = requestChangedError{}
 
 type requestChangedError struct{}
@@ -229,8 +229,9 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability handles which approvers of a stage can be reached. It adds stand-ins to the stage. If nobody can
-// be reached, ResolveAvailability asks the lead. people are the stage's approvers as of snapshot.
+// ResolveAvailability handles which approvers of a stage can be reached. ResolveAvailability adds stand-ins to the
+// stage. If nobody can be reached, ResolveAvailability asks the lead. people are the stage's approvers at the time of
+// snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -249,10 +250,10 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 	})
 }
 
-// pendingRequest reads the request that a timer names. If the request has changed since snapshot, pendingRequest
-// returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and returns no request. If
-// the timer was set again after snapshot was read, pendingRequest returns no request, because people must be looked up
-// again. For example, a person's absence sets the timer again.
+// pendingRequest reads the request that a timer names. If the request has changed since snapshot was read,
+// pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and returns
+// no request. If the timer was set again after snapshot was read, pendingRequest returns no request, because people
+// must be looked up again. For example, a person's absence sets the timer again.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

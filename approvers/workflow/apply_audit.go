@@ -112,7 +112,7 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records that a message was edited or deleted. The message led to a request or answered a question.
-// remark is the index of the answer. remark is empty for the message that led to the request.
+// The parameter remark is the index of the answer. For the message that led to the request, remark is empty.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

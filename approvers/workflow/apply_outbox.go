@@ -45,8 +45,9 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 	return nil
 }
 
-// tellFallen notifies people whose decision has become invalid, because another person edited the arguments or the
-// policy became stricter. tellFallen skips people who made a new decision in the same transaction.
+// tellFallen notifies people whose decision has become invalid. A decision becomes invalid if another person edits the
+// arguments, or if the policy becomes stricter. tellFallen skips people who made a new decision in the same
+// transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -80,8 +81,8 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted. The person gets only
-// one notice per answer.
+// When an answer is edited or deleted, tellAnswerEdit notifies the person who asked the question. The person gets only
+// one notice for each answer.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To
 	asked := r.Remark(question).By
@@ -93,8 +94,8 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	})
 }
 
-// showCards shows a pending request to its current approvers. dequeued reports whether the request has left a card
-// queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
+// showCards shows a pending request to its current approvers. The parameter dequeued is true if the request has left a
+// card queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil

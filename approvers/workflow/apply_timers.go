@@ -89,8 +89,8 @@ func (t timersTx) runSoon(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
-// resetTimers sets all timers of an open request, as at the start of its stage or at its approval. resetTimers is
-// needed if the request's deadline is moved, or if the clock is set back.
+// resetTimers sets all timers of an open request to the times that the request stores. resetTimers is needed if the
+// request's deadline is moved, or if the clock is set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})

@@ -8,9 +8,9 @@ import (
 	"countersign/store"
 )
 
-// automatic checks whether a call may run without approval, and returns true if so. There are two cases. The current
-// policy allows automatic runs of the tool, and their limit is not reached. Or a grant covers the call. In all other
-// cases, automatic opens a request for the call.
+// If a call may run without approval, automatic returns true. There are two cases. In the first case, the current
+// policy allows automatic runs of the tool, and their limit is not reached. In the second case, a grant covers the
+// call. In all other cases, automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // the grant that was found at the proposal is looked for again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {

@@ -78,7 +78,7 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 }
 
 // TestNobodyIsHere checks that the lead is asked immediately if no approver can be reached. If the lead can't be
-// reached either, the lead's own lead is asked.
+// reached, the lead's own lead is asked.
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)

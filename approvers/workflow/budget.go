@@ -78,8 +78,8 @@ func thousands(n int) string {
 	return text
 }
 
-// countAsked counts a request for each person who caused it. If a person exceeds the policy's cap, the approval of this
-// request needs a typed value. An approver who must type a value looks at the request.
+// countAsked counts a request for each person who caused the request. If a person exceeds the policy's cap, the
+// approval of this request needs a typed value. The typed value makes approvers look at the request.
 func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. The limits are small, because people have to read the whole card. Below the headline
-// and above the buttons, a phone shows about maxBundleSize characters.
+// The limits of a bundle's card. The limits are small, because people have to read the whole card. A phone shows about
+// maxBundleSize characters between the headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
@@ -100,9 +100,8 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxBundle, Ref: r.Turn, Step: call.Step, To: to, Bundle: r.Bundle})
 }
 
-// leaveBundle takes a request out of its bundle if the request's arguments were edited, or if the request waits for
-// other people than before. The request then has its own card. The bundle's card then says only that the request has
-// left.
+// leaveBundle takes a request out of its bundle if the request's arguments were edited, or if the request has moved to
+// other approvers. The request then has its own card. The bundle's card then says only that the request has left.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -150,8 +149,8 @@ func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err er
 	return out, nil
 }
 
-// bundlePlaces returns the addresses of the roles that a bundle's requests wait for. A message to such an address goes
-// to each member of the role.
+// bundlePlaces returns the addresses of the roles that a bundle's requests wait for. A message to the address of a role
+// goes to each member of the role.
 func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 	requests, err := t.bundled(s)
 	if err != nil {
@@ -219,7 +218,7 @@ type decided struct {
 	since []approvers.Event // the decision's events
 }
 
-// allEvents returns all events that the stored request does not contain yet.
+// allEvents returns the events that update the stored request, followed by the decision's events.
 func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, d.since) }
 
 // decideOne determines the effect of a click on one request of a bundle. decideOne writes nothing.

@@ -22,7 +22,8 @@ func putUp(s view.Model) (shows []store.Shown) {
 	return shows
 }
 
-// bundled makes the model request calls in one step of a turn of alice. bundled returns the requests of these calls.
+// bundled makes alice write a message, for which the model requests several calls in one step. bundled returns the
+// requests of these calls.
 func (h *harness) bundled(specs ...string) []approvers.Request {
 	h.t.Helper()
 	var out []approvers.Request
@@ -157,7 +158,7 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
-// decideAll clicks the button of a bundle's card that decides all requests of the bundle.
+// decideAll makes a person click the button that decides all requests of a bundle.
 func (h *harness) decideAll(who approvers.Identity, kind approvers.DecisionKind, shows []store.Shown) (approvers.Request, error) {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Kind: kind, Reason: "because", Rendering: "hash of the bundle", Channel: "C0002", MessageTS: "200.1"}

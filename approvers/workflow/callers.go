@@ -28,7 +28,7 @@ type Callers struct{ *core }
 // callersTx has the parts of a transaction that concern callers.
 type callersTx struct{ *tx }
 
-// CallerProblem is the error that a caller gets if its action is not possible.
+// CallerProblem is the error that a caller gets if the caller's action is not possible.
 type CallerProblem struct {
 	Code    CallerCode
 	Detail  string
@@ -90,7 +90,7 @@ const (
 	callerPlace        = "caller/"
 )
 
-// ofCaller reports whether a conversation holds a caller's request. Slack shows no messages in such a conversation.
+// ofCaller reports whether a conversation holds a caller's request. Slack shows no messages of a caller's conversation.
 func ofCaller(conversation string) bool {
 	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
 }
@@ -117,7 +117,7 @@ func conversationOf(client approvers.Client, key string) string {
 
 // placeOf returns the place of a call: a name by which the store finds identical calls of a client. Calls are identical
 // if their arguments have the same JSON value. Calls with a key and calls without a key have different places. So a
-// call without a key only repeats a call without a key.
+// call without a key can repeat only another call without a key.
 func placeOf(p CallerCall) string { return placeFor(p, approvers.CanonicalArgs(p.Args)) }
 
 func placeFor(p CallerCall, args json.RawMessage) string {
@@ -137,8 +137,8 @@ func placesOf(p CallerCall) []string {
 	return slices.Compact([]string{placeOf(p), placeFor(p, p.Args)})
 }
 
-// isAt reports whether a conversation belongs to a call that is identical to p. isAt is needed for a conversation that
-// was rebuilt after damage, because such a conversation has a place but no hash of the request's body.
+// isAt reports whether a conversation belongs to a call that is identical to p. A conversation that was rebuilt after
+// damage has no hash of the request's body, so isAt compares the places.
 func isAt(conv store.Conversation, p CallerCall) bool {
 	return slices.ContainsFunc(placesOf(p), func(place string) bool {
 		return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
@@ -159,8 +159,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that a read error names. Mend returns true if the caller of Mend should try the read
-// again.
+// Mend closes the damaged record that a read error names. If Mend returns true, the read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
@@ -260,8 +259,8 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 }
 
 // repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the same
-// key. A call without a key repeats the client's last identical call without a key, if the result of the last call was
-// not delivered.
+// key. A call without a key repeats the client's last identical call without a key, until the result of the last call
+// is delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		for _, place := range placesOf(p) {
@@ -287,8 +286,8 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 	return conv.Caller.Request, nil
 }
 
-// client returns the client with its settings in the current policy. The check is needed, because the credentials were
-// checked earlier, perhaps under another policy.
+// client checks that the current policy has the client with the same credentials, and returns the client's current
+// settings. The credentials were checked earlier, perhaps under another policy.
 func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	now, ok := t.policy.Client(c.Name)
 	if !ok || !now.Same(c) {
@@ -445,7 +444,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 	return err
 }
 
-// givers looks up the authors of grants that may cover the run of a request in Slack.
+// givers looks up people in Slack: the authors of the grants that may cover the run of a request.
 func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
 	execution := ""
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -494,7 +493,7 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needed no approval, if its caller did not claim it in time.
+// lapsed ends a call that needed no approval, if the caller did not claim the call in time.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -723,8 +722,8 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting holds the callers of this process that wait for a change of their requests, by call. A caller reads
-// the request after each wake-up, so a wake-up without a change does no harm.
+// callersWaiting holds the callers that wait in this process for changes of their requests. The keys are the ids of the
+// calls. A caller reads the request after each wake-up, so a wake-up without a change does no harm.
 type callersWaiting struct {
 	mu sync.Mutex
 	by map[string]map[chan struct{}]bool

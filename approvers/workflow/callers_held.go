@@ -58,8 +58,8 @@ func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id s
 	})
 }
 
-// HungUp records that a client closed the connection on which it waited for a call. after is how long the connection
-// was open.
+// HungUp records that a client closed the connection on which it waited for a call. The parameter after is how long the
+// connection was open.
 func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
 	return w.update(ctx, "a caller hung up", func(t *tx) error {
 		if _, err := t.callers.client(client); err != nil {

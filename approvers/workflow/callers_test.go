@@ -573,9 +573,9 @@ func TestCallersRetention(t *testing.T) {
 	}
 }
 
-// A client can prove that it acts for a person. This person is then a requester: they can't approve the request, but
-// can withdraw it. A request for one person can't be read by the client on behalf of another person, nor by the client
-// itself. The client can't name another person as the requester.
+// A client can prove that it acts for a person. This person is then a requester, who can withdraw the request but can't
+// approve it. The client can handle the request only on behalf of the same person. The client can't name another person
+// as the requester.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}

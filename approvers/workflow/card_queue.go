@@ -49,9 +49,10 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
-// has to wait in the queue. The approval of a request that had to wait needs a typed value. If the request is counted
-// at the address already, enqueueCard does not add the request to the queue. The requests of a bundle wait together.
+// enqueueCard counts a request at an address before the address shows the request's card. enqueueCard returns true if
+// the request has to wait in the queue. The approval of a request that had to wait needs a typed value. If the request
+// is counted at the address already, enqueueCard does not add the request to the queue. The requests of a bundle wait
+// together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -97,8 +98,8 @@ func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	return t.wantThere(r, to)
 }
 
-// wantThere shows a request at an address. The request has one of three forms: an escalation to a lead, a part of its
-// bundle, or its own card.
+// wantThere shows a request at an address. The request is shown as an escalation to a lead, as a part of its bundle, or
+// with its own card.
 func (t cardsTx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {

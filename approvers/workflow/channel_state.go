@@ -58,7 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can't write in a channel. named lists the policy's possible names for the channel.
+// ChannelLost records that the bot can't write in a channel. The parameter named lists the policy's possible names for
+// the channel.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -74,7 +75,8 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. named lists the policy's possible names for the channel.
+// are removed and sent to each person by direct message. The parameter named lists the policy's possible names for the
+// channel.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -101,8 +103,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost, and schedules the move of the channel's open messages. matters is true if the
-// loss has an effect on messages. channelLost then logs one error for the operator.
+// channelLost marks a channel as lost, and schedules the move of the channel's open messages. If the loss has an effect
+// on messages, the parameter matters is true, and channelLost logs one error for the operator.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -221,7 +223,7 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// mostLeft is how many timers of each kind leaveOtherChannels handles at most.
+// mostLeft is the maximum number of timers of each kind that leaveOtherChannels handles.
 const mostLeft = 2000
 
 // leaveOtherChannels moves messages that do not belong to requests out of a lost channel. These messages are about runs
@@ -301,7 +303,8 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// alias marks a channel as lost under another of its names too. So the log has only one error about the channel.
+// A channel can have several names in the store. alias marks the channel as lost under another name too, so that the
+// log has only one error about the channel.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err
@@ -342,8 +345,8 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message as unreachable, and shows the message at another address if there is one. If an answer
-// or a question has no other address, giveUp schedules another attempt at the same address.
+// giveUp marks an outbox message as unreachable, and shows the message at its other addresses. If an answer or a
+// question has no other address, giveUp schedules another attempt at the same address.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {

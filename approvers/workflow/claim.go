@@ -81,8 +81,8 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	return t.start(e, approvers.Execution.Start)
 }
 
-// begun reports whether the audit records the start of a run that needed no approval. known is false if the audit can't
-// be read.
+// begun reports whether a run that needed no approval has begun, according to its audit records. If the audit records
+// can't be read, known is false.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
 	if err != nil || approvers.VerifyChain(chain) != nil {

@@ -80,7 +80,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 }
 
 // killedAtEveryPoint runs one environment for each point, and kills the process at this point. The short form of the
-// tests skips some points. check checks the final state of each environment.
+// tests skips some points. The function check checks the final state of each environment.
 func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) *environment, check func(*environment)) {
 	for n, crashed := 1, true; crashed; n += testkit.Stride() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

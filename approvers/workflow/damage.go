@@ -16,16 +16,16 @@ import (
 	"countersign/store"
 )
 
-// This file handles records that can't be read. Such a record fails closed: its request or run ends, as if the run had
-// not been allowed. All other work continues. The store sets the damaged record aside. The workflow writes a new record
-// in its place, with an end state and the reason. The data of the new record come from the audit records and from
-// related records. Slack messages about the record show the end state.
+// This file handles records that can't be read. An unreadable record fails closed: the request or run of the record
+// ends, as if the run had not been allowed. All other work continues. The store sets the damaged record aside. The
+// workflow writes a new record in its place, with an end state and the reason. The data of the new record come from the
+// audit records and from related records. Slack messages about the record show the end state.
 
-// whyDamaged is the reason that people and the model read, and that the audit records.
+// whyDamaged is the reason that people and the model read. Audit records also contain this reason.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged is how many times update closes damaged records and runs its transaction again. mostTogether is how many
-// damaged records closeDamaged closes in one transaction.
+// mostDamaged is how often update can close damaged records and repeat its transaction. mostTogether is the maximum
+// number of damaged records that closeDamaged closes in one transaction.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
@@ -128,7 +128,8 @@ func (t damageTx) closeAll(all []store.Damage) error {
 	return nil
 }
 
-// moveAside sets a record aside if the record is damaged. of has the ids of the records that own the record.
+// moveAside sets a record aside if the record is damaged. moveAside also returns the ids of the records to which the
+// damaged record belongs.
 func (t damageTx) moveAside(x store.Damage) (of []string, done bool, err error) {
 	switch {
 	case x.Bucket == "messages":
@@ -148,8 +149,8 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 	return s.SetAside(bucket, id)
 }
 
-// rebuild replaces a record that was set aside. end ends the record's request, run or turn. closeAll calls end after
-// all damaged records are rebuilt. end may be nil.
+// rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
+// turn. closeAll calls this function after all damaged records are rebuilt. The result may be nil.
 func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
@@ -317,8 +318,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// rebuildRun replaces a damaged execution with an ended execution. If the audit records the start of a run but not its
-// end, the outcome is unknown. The bot then asks people about the outcome.
+// rebuildRun replaces a damaged execution with an ended execution. If there is an audit record of the run's start but
+// none of its end, the outcome is unknown. The bot then asks people about the outcome.
 func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
@@ -420,7 +421,7 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	return &r, err
 }
 
-// callThat finds the first call in a conversation that the function is accepts.
+// callThat returns the first call of a conversation for which the given function returns true.
 func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
 	calls, err := callsIn(t, conversation)
 	if err != nil {

@@ -337,11 +337,11 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 	return text
 }
 
-// The test damages a store with requests in every state in one place, and runs the bot with the damaged store. The bot
-// must not panic. If the result differs from the result with the undamaged store, the bot must have reported damage.
-// The bot must run no tool without permission, and no call twice. Requests that the damage does not affect must end in
-// the same way as with the undamaged store. COUNTERSIGN_DAMAGE="1000 200" selects the long form of the test. A third
-// number is the seed.
+// The test takes a store with requests in every state, damages one place of the store, and runs the bot. The bot must
+// not panic. If the result differs from the result with the undamaged store, the bot must have reported damage. The bot
+// must run no tool without permission, and no call twice. Requests that the damage does not affect must end in the same
+// way as with the undamaged store. COUNTERSIGN_DAMAGE="1000 200" selects the long form of the test. A third number is
+// the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)

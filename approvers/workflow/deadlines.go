@@ -85,8 +85,8 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// notYet returns the new time of a timer whose work is not due yet. due is when the work should be due. If due has
-// passed, notYet returns the current time plus maxGrace.
+// notYet returns the new time of a timer whose work is not due yet. The parameter due is the time at which the work
+// should be done. If due has passed, notYet returns the current time plus maxGrace.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -94,7 +94,8 @@ func (t *tx) notYet(due time.Time) time.Time {
 	return t.now.Add(maxGrace)
 }
 
-// Remind reminds the approvers of a stage who have not decided. people are the stage's approvers as of snapshot.
+// Remind reminds the approvers of a stage who have not decided. people are the stage's approvers at the time of
+// snapshot.
 func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -150,13 +151,13 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	return nil
 }
 
-// decidedThemselves reports whether a person's own decision started the stage. This person needs no notice about the
-// new stage.
+// decidedThemselves reports whether a person's own decision started the stage. A person whose own decision started the
+// stage needs no notice about it.
 func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address got the card before the time since, and got no notice after since.
+// stale reports whether an address got the card earlier than the given time, and has got no notice later.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

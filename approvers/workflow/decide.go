@@ -247,10 +247,10 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 }
 
 // Refuse records a click that is not on a current button of the bot. For example, the message is a copy or an old
-// version, or the button's value is forged. named are the ids in the click or on the message. For each request among
-// these ids, Refuse adds a record to the request's audit chain. Refuse changes no request. redraw is the outbox message
-// that was clicked. The bot renders this outbox message again, so the next click is on a stored version. If redraw is
-// empty, no message is rendered.
+// version, or the button's value is forged. The parameter named has the ids from the click and from the clicked
+// message. For each of these ids that is a request's id, Refuse adds a record to the request's audit chain. Refuse
+// changes no request. The parameter redraw is the outbox message that was clicked. The bot renders this outbox message
+// again, so the next click is on a stored version. If the parameter is empty, no message is rendered.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -360,9 +360,9 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// since sets Since for each request that an outbox message shows. Since is the time when the message first showed the
-// request with its current digest. If the previous version of the message showed the same digest, since copies Since
-// from the previous version. If the digest is new, Since is the current time.
+// since sets the field Since of each Shown. This field is the time when the message first showed the request with its
+// current digest. If the previous version of the message showed the same digest, the field is copied from the previous
+// version. If the digest is new, the field is the current time.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -474,8 +474,8 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 }
 
 // shownBefore reports whether Slack showed a question to the author of a message before the author wrote the message.
-// The question must still be in Slack, in the turn's conversation or in a direct message to the author. kind and step
-// identify the question. shownBefore compares Slack's timestamps, because the message may arrive late.
+// The question must still be in Slack, in the turn's conversation or in a direct message to the author. The parameters
+// kind and step identify the question. shownBefore compares Slack's timestamps, because the message may arrive late.
 func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
@@ -495,7 +495,7 @@ func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 }
 
 // HandOn adds a colleague of the approver to the current stage, and sends the card to the colleague by direct message.
-// to is the colleague's identity, which the bot must have looked up in Slack just before.
+// The parameter to is the colleague's identity. The bot must look up the identity in Slack just before it calls HandOn.
 func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.HandOn(t.deciding(), t.requests.action(c), to)
@@ -503,9 +503,9 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 	})
 }
 
-// Reveal records that a person saw the masked values of a request, in a form that only this person sees. secrets are
-// the paths of the masked values. body is the form without the values, and is stored in the audit. If the person may
-// decide the request, the person may approve the request after Reveal.
+// Reveal records that a person saw the masked values of a request, in a form that only this person sees. The parameter
+// secrets has the paths of the masked values. The parameter body is the form without the values, and is stored in the
+// audit. If the person may decide the request, the person may approve the request after Reveal.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -541,8 +541,8 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 }
 
 // BreakGlass lets the operator approve a call at the command line. The operator's approval replaces all remaining
-// stages. The policy in force must allow such approvals. The bot notifies all people whose decision was skipped, and
-// their leads.
+// stages. The policy in force must allow approvals by the operator. The bot notifies all people whose decision was
+// skipped, and their leads.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))

@@ -109,7 +109,8 @@ func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
 	return flow, err
 }
 
-// goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
+// goneBefore marks a message as lost if Slack reported the message's deletion before the bot recorded the message's
+// delivery.
 func (t outboxTx) goneBefore(channel, ts string) error {
 	gone, err := t.turns.deleted(channel, ts)
 	if err != nil || !gone {
@@ -261,7 +262,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// addAgain adds a copy of a removed outbox message. If such a copy exists already, addAgain does nothing.
+// addAgain adds a copy of a removed outbox message. If the store has a copy already, addAgain does nothing.
 func (t outboxTx) addAgain(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil || slices.ContainsFunc(messages, func(o store.OutboxMessage) bool { return isSame(o, s) && o.State != store.OutboxRemoved }) {
@@ -270,10 +271,10 @@ func (t outboxTx) addAgain(s store.OutboxMessage) error {
 	return t.add(sameTo(s, s.To))
 }
 
-// Unreachable marks an outbox message that Slack refused permanently as unreachable. If the message has other
-// addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator. If Slack refused
-// because the bot can't write in the channel, lost is the channel. In all other cases, lost is empty. The loss of a
-// channel is logged only once.
+// Unreachable handles an outbox message that Slack permanently refuses. The message is marked as unreachable. If the
+// message has other addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator.
+// If Slack refused because the bot can't write in the channel, lost is the channel. In all other cases, lost is empty.
+// The loss of a channel is logged only once.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -305,7 +306,8 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 
 // A leftover is a Slack message that the bot must delete, but that Slack refuses to delete. For example, Slack refused
 // to edit a card, so the bot posted the card again and must delete the old card. The buttons of a leftover have no
-// effect. The outbox message lists its leftovers in Leftovers. The bot tries the deletion again for leftoversKept.
+// effect. The outbox message lists its leftovers in Leftovers. The bot repeats the deletion until it succeeds or
+// leftoversKept has passed.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
@@ -340,8 +342,8 @@ type TriedDeletion struct {
 	Refused string // Slack's reason; empty: the message is gone
 }
 
-// TriedLeftovers records the outcomes of attempts to delete leftovers. If Slack refuses a deletion for leftoversKept,
-// the bot stops trying.
+// TriedLeftovers records the outcomes of attempts to delete leftovers. If Slack still refuses a deletion after
+// leftoversKept, the bot stops trying.
 func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []TriedDeletion) error {
 	return w.update(ctx, "tried leftovers", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -414,7 +416,7 @@ type inheritance struct {
 	messages map[string]bool
 }
 
-// mostInherited is how many outbox messages of each rank inherit lists at most.
+// mostInherited is the maximum number of outbox messages of each rank that inherit reads.
 const mostInherited = 10_000
 
 // inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many
@@ -463,8 +465,8 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got the message's share. since is when this process last got
-// the share. If there is no list from after since, known is false.
+// has reports whether a message waited when this process got the message's share. The parameter since is the time at
+// which this process last got the share. If the share's messages were not listed after this time, known is false.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -52,8 +52,8 @@ func (d *denials) came(all map[denial]int) {
 	}
 }
 
-// countDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. recorded is
-// true if the attempt gets an audit record.
+// countDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
+// gets an audit record, recorded is true.
 func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {
@@ -76,7 +76,7 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
-// denialsIn returns how many attempts of a kind the audit chain records.
+// denialsIn returns the number of attempts of a kind, according to the records of an audit chain.
 func (t *tx) denialsIn(x denial) (int, error) {
 	records, err := t.Audit(x.chain)
 	if err != nil {

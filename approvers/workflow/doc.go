@@ -1,13 +1,13 @@
-// Package workflow is the one place where state changes. Each use case is a method of one of Workflow's groups
-// (Workflow.Requests.Decide), and is one transaction of the store. State, audit records, timers and outbox messages
-// change together in this transaction. If the transaction fails, none of them changes.
+// Package workflow is the one place where state changes. Each use case is a method of one of Workflow's groups (for
+// example, Workflow.Requests.Decide), and is one transaction of the store. State, audit records, timers and outbox
+// messages change together in this transaction. If the transaction fails, none of them changes.
 //
-// Package bot calls the use cases for clicks and messages from Slack, package agent for the model, package store/jobs
-// for timers, and the command line for operators. The package does not depend on Slack or on a model. The package
-// guarantees the following invariants. A delivery from Slack that Receive has stored is not lost. If two clicks
-// compete, only one click takes effect. A tool with effects runs at most once. Every tool call gets exactly one result.
-// Every change has an audit record. The methods never wait for later work. They store later work as a timer, so a
-// process may stop at any instruction.
+// Four parts of the program call the use cases. Package bot calls them for clicks and messages from Slack. Package
+// agent calls them for the model. Package store/jobs calls them for timers. The command line calls them for operators.
+// The package does not depend on Slack or on a model. The package guarantees the following invariants. A delivery from
+// Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. A tool with effects
+// runs at most once. Every tool call gets exactly one result. Every change has an audit record. The methods never wait
+// for later work. They store later work as a timer, so a process may stop at any instruction.
 //
 // # Concepts
 //
@@ -56,9 +56,10 @@
 // # Transactions
 //
 // A use case passes a function to update. The function receives a tx: the store's transaction, with one time and one
-// policy. The store may run the function more than once before the commit. So the function must not do I/O. Each run
-// must set variables outside of the tx from the beginning. The tx collects the effects that may happen only after the
-// commit: timer kinds to wake, metrics to count, log lines, interruptions.
+// policy. The store may run the function more than once before the commit. So the function must not do I/O. Before the
+// function uses a variable outside of the tx, it must reset the variable, because an earlier run may have changed it.
+// The tx collects the effects that may happen only after the commit: timer kinds to wake, metrics to count, log lines,
+// interruptions.
 //
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox has the messages that Slack must show,
 // and t.runs has the runs of tools. Each group is a type that embeds the transaction.
@@ -72,6 +73,7 @@
 // think, propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply, claim, stop,
 // finish, unknown. The files callers and webhooks handle the calls of other agents. The files jobs, deadlines and
 // reevaluate handle timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are
-// about the messages that Slack shows. The file questions handles questions to people that are not approvals. The
-// remaining files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage, moved.
+// about the messages that Slack shows. The file questions handles the questions of the model and of running tools to
+// people. The remaining files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage,
+// moved.
 package workflow

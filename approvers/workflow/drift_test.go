@@ -122,8 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// While a server is unavailable, its requests keep waiting, even across a restart. The bot has the definitions of the
-// server's tools, because their pins are stored.
+// While a tool server is unavailable, requests for its tools keep waiting, even across a restart. The bot has the
+// definitions of the server's tools, because their pins are stored.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))

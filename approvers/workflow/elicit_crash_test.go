@@ -14,8 +14,7 @@ import (
 	"countersign/store"
 )
 
-// dying is a store whose process dies before or just after one of its commits. After this point, every call of the
-// process to the store fails.
+// dying is the store of a process that ends before or just after a commit. Afterwards, every call to the store fails.
 type dying struct {
 	store.Store
 	mu     sync.Mutex

@@ -16,8 +16,8 @@ import (
 
 var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
 
-// asks starts a run that alice asked for, makes the run ask a question, and waits until the question is stored. done
-// receives the error that Elicit returns.
+// asks starts a run that alice asked for, makes the run ask a question, and waits until the question is stored. The
+// channel done receives the error that Elicit returns.
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -76,8 +76,8 @@ func (h *harness) respond(who approvers.Identity, q, values string) error {
 	return h.Questions.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
 }
 
-// An answer to a run's question wakes the run. The audit records the answer without its text. The wait for the answer
-// does not count towards the run's timeout.
+// An answer to a run's question wakes the run. The audit gets a record of the answer without its text. The wait for the
+// answer does not count towards the run's timeout.
 func TestElicitationIsAnswered(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)

@@ -23,9 +23,9 @@ type Erased struct {
 
 // Erase erases the texts of people and of the model about a call. These are the texts in the call's audit records, the
 // posted versions of its cards, and the texts in the request, the executions and the call. The audit still says who
-// decided, when, and about which digest. The messages of the conversation remain. chain is the id of the call's audit
-// chain: the id of its request, or of its execution or the call itself if nobody was asked. Other requests on the same
-// cards must have ended too.
+// decided, when, and about which digest. The messages of the conversation remain. The parameter chain is the id of the
+// call's audit chain. This is the id of the call's request. If nobody was asked, it is the id of the call's execution
+// or of the call. Other requests on the same cards must have ended too.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -204,8 +204,8 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the payloads of an audit chain's records, and records the erasure in the chain. only lists the
-// records whose payloads are erased. If only is empty, payloads erases the payloads of all records.
+// payloads erases the payloads of an audit chain's records, and records the erasure in the chain. The parameter only
+// lists the records whose payloads are erased. If this list is empty, the payloads of all records are erased.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {

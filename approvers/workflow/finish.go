@@ -13,7 +13,7 @@ import (
 )
 
 // Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
-// thread. If the text is too long for its card, Finish also stores it as a file.
+// thread. If the result's text is too long for its card, Finish also stores the text as a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -39,7 +39,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 	})
 }
 
-// Unrun records that the tool of a claimed execution was not called. why is the reason.
+// Unrun records that the tool of a claimed execution was not called. The parameter why is the reason.
 func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	return w.record(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -77,7 +77,7 @@ func (t runsTx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// clearOutcome clears the timer by which a caller has to report a run's outcome.
+// clearOutcome clears the timer for the outcome of a run that a caller must report.
 func (t runsTx) clearOutcome(e approvers.Execution) error {
 	t.callers.called(e.Call)
 	if e.Caller == "" {
@@ -155,8 +155,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows of the store, and computes their hashes. named must be called before the transaction, so
-// that a repeated transaction does not compute the hashes again.
+// named converts files to rows of the store, and computes their hashes. The conversion happens before the transaction,
+// so that a repeated transaction does not compute the hashes again.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

@@ -42,7 +42,7 @@ const (
 	runWithin     = 15 * time.Minute
 )
 
-// policy is the first policy of docs/policy.md as plain values, with changes.
+// policy returns the first policy of docs/policy.md as plain values. The given functions then change the policy.
 func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	above := func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)

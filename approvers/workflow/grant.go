@@ -32,8 +32,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts a grant into force that a person gave on a card. give shows the grant in the conversation. give also sends
-// a message to the grant's owner, with a button that revokes the grant.
+// give handles a grant that a person gave on a card. give puts the grant into force, and shows it in the conversation.
+// give also sends a message to the grant's owner, with a button that revokes the grant.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -103,8 +103,8 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. action returns the changed grant, or the denial of the click. onGrant
-// records a denial in the grant's audit chain. onGrant returns the changed grant.
+// onGrant handles one person's click on a grant. The function action returns the changed grant, or the denial of the
+// click. onGrant records a denial in the grant's audit chain. onGrant returns the changed grant.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -215,9 +215,10 @@ func (w *Requests) showGrants(ctx context.Context) error {
 // grantOwners maps a grant's id to the identity of the grant's owner, from Slack's current data.
 type grantOwners map[string]approvers.Identity
 
-// grantOwners looks up the owners of the grants that may cover an execution in Slack. grantOwners must be called before
-// the transaction that uses the grant, because a transaction must not do I/O. If the look-up of an owner fails, the
-// result does not have this owner. The owner's grant then covers no call, so people have to approve the call.
+// grantOwners looks up people in Slack: the owners of the grants that may cover an execution. grantOwners must be
+// called before the transaction that uses the grant, because a transaction must not do I/O. If the look-up of an owner
+// fails, the result does not have this owner. A grant whose owner is not in the result is not used, so people have to
+// approve the call.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -262,8 +263,8 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call. The grant must cover the call, and the grant's owner must have the authority for it
-// now. useGrant returns false if people have to approve the call.
+// useGrant uses a grant for a call. The grant must cover the call, and the grant's owner must have the authority for
+// the call now. useGrant returns false if people have to approve the call.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {

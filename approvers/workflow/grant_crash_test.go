@@ -18,7 +18,7 @@ func newGranting(t testing.TB, kill func(point string) bool) *environment {
 }
 
 // grantHeld checks that two of the four refunds ran under the grant, and that people were asked about the other two
-// refunds. This must hold for every point at which the process was killed.
+// refunds. The result must be the same for every point at which the process was killed.
 func (w *environment) grantHeld() {
 	t := w.t
 	t.Helper()
@@ -48,8 +48,8 @@ func (w *environment) grantHeld() {
 	}
 }
 
-// TestKilledWhileAGrantIsUsed kills the process at each point. Each use of the grant must be counted exactly once. This
-// works because the transaction that stores the state executing also counts the use.
+// TestKilledWhileAGrantIsUsed kills the process at each point. Each use of the grant must be counted exactly once. One
+// transaction stores the state executing and counts the use.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
 	t.Parallel()
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)

@@ -25,8 +25,9 @@ import (
 // the number of decisions and the directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines. It prints a line as soon as the store has synced the fact that the line
-// states. The process prints saidCalled after the claim of a run, which is when a real process calls the tool.
+// The recorded process prints these lines. Each line states a fact, and the process prints the line as soon as the
+// store has synced the fact. The process prints saidCalled after the claim of a run, which is when a real process calls
+// the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"

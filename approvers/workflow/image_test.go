@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
-// runOn simulates the next process. It must not run calls that the recorded process started.
+// runOn simulates the next process. The next process must not run calls that the recorded process started.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

@@ -35,8 +35,8 @@ const (
 	said
 )
 
-// record runs TestLoad under strace. It returns the file operations of the process on the store, and the lines that the
-// process printed.
+// record runs TestLoad under strace. record returns the file operations of TestLoad on the store, and the lines that
+// TestLoad printed.
 func record(t *testing.T, dir string, decisions int) []traced {
 	t.Helper()
 	strace := testkit.RequireProgram(t, "strace", "crash images", testkit.InstallStrace)
@@ -64,7 +64,7 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// strace uses this notation for a call whose output a call of another thread interrupts.
+// If another thread makes a call before a call has returned, strace writes the first call in this notation.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"

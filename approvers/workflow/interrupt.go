@@ -46,8 +46,8 @@ type interruption struct {
 // interruptionKey is the context key of an interruption.
 type interruptionKey struct{}
 
-// Interruptible returns a context, and a function that cancels the context with a cause: ErrPaused or ErrStopped. done
-// must be called after the last use of the context.
+// Interruptible returns a context, and a function that cancels the context with a cause: ErrPaused or ErrStopped. The
+// function done must be called after the last use of the context.
 func Interruptible(ctx context.Context) (inner context.Context, interrupt func(cause error), done func()) {
 	i := &interruption{done: make(chan struct{})}
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, interruptionKey{}, i))
@@ -62,9 +62,9 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 }
 
 // Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The channel is closed
-// even if the context was canceled before. A tool may run on for a while after the end of the process has canceled its
-// context. With the channel, the tool can notice a pause or a stop during this time. For a context that is not from
-// Interruptible, the channel is nil.
+// even if the context was canceled before. When a process ends, it cancels the contexts of its tools, but lets the
+// tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a context
+// that is not from Interruptible, the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -87,7 +87,7 @@ func InterruptedBy(ctx context.Context) error {
 	}
 }
 
-// enter creates the context of a handler. leave must be called when the handler returns.
+// enter creates the context of a handler. The function leave must be called when the handler returns.
 func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner context.Context, leave func()) {
 	if !pausedKinds[t.Kind] {
 		return ctx, func() {}
@@ -106,7 +106,7 @@ func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner conte
 	}
 }
 
-// has reports whether the handler what is running in this process.
+// has reports whether the given handler is running in this process.
 func (h *runningHandlers) has(what handled) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,7 @@ func (h *runningHandlers) interruptAll() {
 	}
 }
 
-// interrupt interrupts the handlers in what.
+// interrupt interrupts the given handlers.
 func (h *runningHandlers) interrupt(what map[handled]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,10 +148,10 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// A transaction in one replica may end work that another replica is doing. The replica sends messages about the
-// transaction, which are called news, to the other replicas. The other replicas then end this work immediately.
-// Replicas also send news about a change of the policy in force. News may be lost, so each replica also reads the store
-// once a second.
+// A transaction in one replica may end work that another replica is doing. So the replica sends news to the other
+// replicas. News are messages about the transaction. The other replicas then end this work immediately. Replicas also
+// send news about a change of the policy in force. News may be lost, so each replica also reads the store once a
+// second.
 const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
@@ -253,8 +253,8 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// ended returns news about work that has ended, from the store. working lists running handlers. waiting lists
-// elicitations whose runs wait for an answer.
+// ended reads from the store which work has ended, and returns news about this work. The parameter working lists
+// running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)

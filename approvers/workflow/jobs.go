@@ -14,9 +14,9 @@ import (
 )
 
 // soon has the timer kinds that are due immediately when they are set. If a timer of these kinds is set for later, its
-// PutOff is set; see jobs.Options. Timers of all other kinds are deadlines. If the clock is set back, a deadline waits
-// until the clock reaches its time. The start of an absence (TimerAway) is a deadline, because a person must not count
-// as away before the absence starts.
+// field PutOff is set; see jobs.Options. Timers of all other kinds are deadlines. If the clock is set back, a deadline
+// waits until the clock reaches its time. The start of an absence (TimerAway) is a deadline, because a person must not
+// count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
@@ -142,8 +142,8 @@ const (
 	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes
 )
 
-// crashable has the timer kinds whose work is recorded. Runs of tools need no such record, because maxTries limits how
-// often a run is tried.
+// crashable has the timer kinds whose work is recorded. The work of tool runs is not recorded, because maxTries limits
+// how often a run is tried.
 var crashable = map[store.TimerKind]bool{store.TimerThink: true, store.TimerInbox: true}
 
 type noCrashes struct{}
@@ -186,7 +186,7 @@ func (w *Intake) Deadly(inbox string) int {
 	return 0
 }
 
-// Abandon closes a delivery that has crashed too many processes. The audit records the id of the user who sent the
+// Abandon closes a delivery that has crashed too many processes. The audit record has the id of the user who sent the
 // delivery.
 func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)

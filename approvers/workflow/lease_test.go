@@ -477,7 +477,8 @@ func (r *leaseReplica) Tell(n store.Notice) {
 	}
 }
 
-// fenced is the store of one replica. It refuses transactions of a replica that has lost a share.
+// fenced is the store of one replica. A fenced store refuses a transaction for work in a share that the replica has
+// lost.
 type fenced struct {
 	store.Store
 	r *leaseReplica
@@ -537,7 +538,7 @@ func (r *leaseReplica) hear(ctx context.Context, timer store.Timer) error {
 	return err
 }
 
-// think acts as the model. It requests some calls, and then answers.
+// think acts as the model. think first requests some calls, and then answers.
 func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	r.s.steps.Add(1)
 	b, err := r.workflow.Turns.Begin(ctx, timer.Ref)

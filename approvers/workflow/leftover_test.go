@@ -29,8 +29,8 @@ func (h *harness) leftover() (message string) {
 	return s.ID
 }
 
-// tryLeftovers records the results of the due deletions. refused is Slack's reason for refusing the deletions. If
-// refused is "", the deletions succeed. tryLeftovers returns the number of deletions.
+// tryLeftovers records the results of the due deletions. The parameter refused is Slack's reason for refusing the
+// deletions. If this parameter is "", the deletions succeed. tryLeftovers returns the number of deletions.
 func (h *harness) tryLeftovers(message, refused string) (n int) {
 	h.t.Helper()
 	for range h.dueOf(store.TimerLeftover) {

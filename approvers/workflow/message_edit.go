@@ -53,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// lost marks the outbox message that a deleted Slack message showed as lost.
+// lost finds the outbox message of a deleted Slack message, and marks the outbox message as lost.
 func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. known is false if the message is not stored.
+// editMessage applies an edit or a deletion to a stored message. If the message is not stored, known is false.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
@@ -127,8 +127,8 @@ func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known 
 	return true, t.editReadMessage(turn, m, w)
 }
 
-// editUnreadMessage handles the edit of a message that the model has not read. editUnreadMessage replaces the text of
-// the message, or drops a deleted message.
+// editUnreadMessage handles the edit or the deletion of a message that the model has not read. editUnreadMessage
+// replaces the text of the message, or drops a deleted message.
 func (t turnsTx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
 	if !w.Deleted && w.Text != "" {
 		m.Text, m.Edited = w.Text, w.Edit

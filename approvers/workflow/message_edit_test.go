@@ -87,9 +87,9 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.answer(turn)
 }
 
-// TestOwnDeletionIsReported checks the notice that messages wait. The bot deletes the notice while another message
-// begins to wait. Slack may report the deletion before or after the bot records it. In each case, Slack must finally
-// show one notice.
+// TestOwnDeletionIsReported checks the bot's notice about waiting messages. The bot deletes the notice while another
+// message begins to wait. Slack may report the deletion before or after the bot records it. In each case, Slack must
+// finally show one notice.
 func TestOwnDeletionIsReported(t *testing.T) {
 	for _, order := range []string{"report, message, answer", "message, report, answer", "message, answer, report"} {
 		o := newHarness(t)

@@ -80,8 +80,8 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// The operator can approve a call only if the policy and the tool allow such approvals. A denied attempt is recorded,
-// and changes nothing else.
+// The operator can approve a call only if the policy and the tool allow approvals by the operator. A denied attempt is
+// recorded, and changes nothing else.
 func TestBreakGlassObeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*harness, *workflow.Click)

@@ -40,7 +40,7 @@ type refresh struct {
 	bundle string
 }
 
-// markRefreshed records a refresh. It returns true if the transaction has recorded the same refresh before.
+// markRefreshed records a refresh. If the transaction has recorded the same refresh before, markRefreshed returns true.
 func (t outboxTx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
@@ -97,7 +97,7 @@ func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) erro
 	})
 }
 
-// changedThose schedules an update of the outbox messages of a ref for which among returns true.
+// changedThose schedules an update of some outbox messages of a ref. The function among selects these messages.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -128,8 +128,8 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
-// addresses returns the addresses at which the approvers of a request's stage read their cards. For a role, this is the
-// role's card address. For a user group, these are the direct messages of its members. Each address is listed once.
+// addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
+// address. The members of a user group read their cards by direct message. Each address is listed once.
 func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 
 // cardAddress returns the address of a role's cards: the role's channel, or the direct messages of the role's members.
@@ -181,7 +181,7 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 // the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
-// elsewhere sends a message that Slack refused to the message's other addresses.
+// elsewhere handles a message that Slack refused. The message is sent to its other addresses.
 func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {
@@ -275,8 +275,8 @@ func (t outboxTx) rankOf(request string) (store.Rank, error) {
 
 func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }
 
-// notify sends one person a direct message about a request. step identifies the question, the edit or the reminder in
-// the message.
+// notify sends one person a direct message about a request. The parameter step identifies the question, the edit or the
+// reminder in the message.
 func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note, step int) error {
 	if !onSlack(who) {
 		return nil
@@ -290,7 +290,7 @@ func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who),
 // Slack's rate limits may delay the message about a step until the turn's answer is posted. The answer then describes
 // the step, so the bot does not post the message about the step.
 
-// toldOf cancels the delivery of messages about steps that an answer describes.
+// If an answer describes steps, toldOf cancels the delivery of the messages about these steps.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil

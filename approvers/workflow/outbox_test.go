@@ -37,7 +37,8 @@ func (h *harness) message(id string) store.OutboxMessage {
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
-// only returns the outbox message of a kind for a ref. If there is not exactly one, the test fails.
+// only returns the outbox message of a kind for a ref. The test fails unless the ref has exactly one message of this
+// kind.
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()
 	var found []store.OutboxMessage
@@ -225,8 +226,9 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
-// TestTheQuestionAboutARunFindsAnotherPlace checks a question about a run that Slack refuses at its first address. The
-// question goes to other addresses. It must name its execution and be readable at each address.
+// TestTheQuestionAboutARunFindsAnotherPlace checks the question about the outcome of a run. If Slack refuses the
+// question at its first address, the question goes to other addresses. At each address, the question must name its
+// execution and be readable.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -315,8 +317,8 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	}
 }
 
-// TestStillShown checks a message whose new rendering equals the version in Slack. The bot does not send it, and the
-// store gets no new version and no audit record.
+// TestStillShown checks a message whose new rendering equals the version in Slack. The bot does not send the new
+// rendering, and the store gets no new version and no audit record.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

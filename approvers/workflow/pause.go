@@ -143,7 +143,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer must wait during a pause.
+// rests reports whether a timer must wait for the end of a pause.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
@@ -155,9 +155,9 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether the claim of an execution could start its tool. If so, a pause must prevent the claim.
-// pausable returns false for an interrupted run that can't be repeated. The claim of an interrupted run that can't be
-// repeated only asks people about the outcome, which is allowed during a pause.
+// pausable reports whether the claim of an execution could start its tool. A pause must prevent a claim that could
+// start a tool. For an interrupted run that can't be repeated, pausable returns false, because the claim only asks
+// people about the outcome. Asking people is allowed during a pause.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
@@ -225,13 +225,13 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp is how many delayed runs, and how many delayed model calls, showHeldUp reads at most. Work that is
-// scheduled after the beginning of the pause is not read here, because people are told about the pause when this work
-// is scheduled.
+// mostHeldUp is the maximum number of delayed runs or delayed model calls that showHeldUp reads. showHeldUp does not
+// need to read work that is scheduled during the pause, because people are told about the pause when the work is
+// scheduled.
 const mostHeldUp = 10_000
 
-// showHeldUp schedules an update of the messages about delayed runs or turns. The pause delays these runs or turns, or
-// has just ended.
+// showHeldUp schedules an update of the messages about delayed runs or turns, after the beginning or the end of a
+// pause.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

@@ -212,8 +212,8 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 }
 
 // The bot stores a message that arrives during a pause, and tells the sender about the pause in the thread. Each turn
-// gets one such message. The requesters of other turns that the pause delays are also told. A turn is delayed if it
-// needs a model call when the pause begins, or after a decision during the pause.
+// gets only one message about the pause. The requesters of other turns that the pause delays are also told. A turn is
+// delayed if it needs a model call when the pause begins, or after a decision during the pause.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -257,8 +257,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end. Many transactions are needed to show the pause, and the test kills
-// the process at every point. The short form of the test skips some points.
+// The messages of every waiting turn show the pause and its end. Many transactions are needed to show the pause, and
+// the test kills the process at every point. The short form of the test skips some points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them

@@ -18,15 +18,15 @@ type PolicySource interface {
 	// CatchUp reads the policy in force, and uses it from then on. If this process can't use the policy in force, the
 	// error is store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force that the source read last. While Usable returns
-	// false, no work begins.
+	// Usable reports whether this process can use the policy in force. Usable does not read the store, so the result is
+	// as of the last read. While Usable returns false, no work begins.
 	Usable() bool
 	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
 	Wake()
 }
 
-// ErrPolicyForged means that the audit does not record the policy in force that the store names.
+// ErrPolicyForged means that the store names a policy in force for which there is no audit record.
 var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
 
 // PolicyChange is a policy that comes into force.
@@ -85,8 +85,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 	return p, content, err
 }
 
-// PutIntoForce replaces the policy in force, and records the change. before is the policy that is replaced, or zero if
-// no policy is in force. If the policy in force is not before, the error is store.ErrConflict.
+// PutIntoForce replaces the policy in force, and records the change. The parameter before is the policy that is
+// replaced, or zero if no policy is in force. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()

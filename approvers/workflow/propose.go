@@ -127,7 +127,7 @@ func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
-// askFacts collects the facts for a request: who asked for the call, where they asked, and what they wrote.
+// askFacts collects facts for a request: the people who asked for the call, the channel, and the text that they wrote.
 func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
@@ -151,8 +151,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, request is
-// the id of its new request. asked reports whether people were asked to approve the call.
+// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, the result
+// request is the id of the call's new request. If people were asked to approve the call, asked is true.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -370,8 +370,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool by its name. A tool that differs from its pinned definition is normally blocked. If the policy
-// treats a changed tool as an unknown tool, tool returns it unblocked.
+// tool finds a tool by its name. A tool that differs from its pinned definition is normally blocked. The policy may
+// treat a changed tool as an unknown tool. The result is then not blocked.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {

@@ -157,8 +157,8 @@ const (
 	maxWaiting = 16
 )
 
-// The errors of Elicit if a run can't ask a question. Each text is a sentence for the tool, which may pass the sentence
-// to the model.
+// The errors of Elicit if a run can't ask a question. Each text is a sentence for the tool. The tool may pass the
+// sentence to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrNobodyToAsk         = errors.New("another agent asked for this run, and there is no person to ask")
@@ -178,8 +178,8 @@ type elicitationsUnderWay struct {
 	by map[string]chan struct{}
 }
 
-// begin registers a run that waits for an elicitation. over is closed when the elicitation has ended. ok is false if
-// maxWaiting runs wait already.
+// begin registers a run that waits for an elicitation. The channel over is closed when the elicitation has ended. If
+// maxWaiting runs wait already, ok is false.
 func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +201,7 @@ func (w *elicitationsUnderWay) waiting() []string {
 	return slices.Collect(maps.Keys(w.by))
 }
 
-// end ends the wait of the named elicitations, if a run waits for them.
+// end wakes the runs that wait for the given elicitations.
 func (w *elicitationsUnderWay) end(ids ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,9 +213,9 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit shows a question of a run in this process to the person who asked for the run's call. Elicit waits until the
-// person answers, the deadline passes, or the run ends. Elicit then returns the elicitation in its final state. If ctx
-// ends, Elicit cancels the elicitation, with the reason that why returns.
+// Elicit asks a question for a run of this process. Slack shows the question to the person who asked for the run's
+// call. Elicit waits until the person answers, the deadline passes, or the run ends. Elicit then returns the
+// elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -297,8 +297,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets the time after which a run counts as lost. This time is from plus the tool's timeout plus the constant
-// lease.
+// lease sets the time after which a run counts as lost. This time is the sum of from, the tool's timeout, and the
+// constant lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
@@ -307,8 +307,8 @@ func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
-// Respond records the answer of the person who was asked. values are the values of the form. If the person had to visit
-// a URL, values is nil.
+// Respond records the answer of the person who was asked. values are the values of the form. If the question has no
+// form, because the person had to visit a URL, Respond ignores values.
 func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage) error {
 	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		if q.Schema != nil {
@@ -373,8 +373,8 @@ const (
 	whyTurnStopped = "the agent was stopped"
 )
 
-// endElicitation writes an elicitation that ended, and the consequences of its end. If before has ended already,
-// endElicitation changes nothing.
+// endElicitation writes an elicitation that ended, and the consequences of its end. If the elicitation has ended
+// already, endElicitation changes nothing.
 func (t questionsTx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
 	if before.State != approvers.ElicitationOpen || after.State == before.State {
 		return nil

@@ -42,7 +42,7 @@ func TestSixteenDeciders(t *testing.T) {
 // atOnce is the number of concurrent races, whose transactions share commits.
 const atOnce = 10
 
-// sixteen are the people who act in a race.
+// sixteen lists the people who act in a race.
 var sixteen = func() (out []approvers.Identity) {
 	for i := range 16 {
 		out = append(out, person(fmt.Sprintf("U03%02d", i)))
@@ -175,7 +175,7 @@ func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKi
 	return ra.told(err)
 }
 
-// told counts the answer that a person got. A denial is also counted as a denial.
+// told counts the answers that people got, and how many of the answers are denials.
 func (ra *race) told(err error) error {
 	select {
 	case ra.answered <- struct{}{}:
@@ -190,8 +190,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won returns how many people's actions were accepted. If a person whose action was denied got another code than codes,
-// won returns an error.
+// won returns how many people's actions were accepted. The denials of all other people must have one of the given
+// codes. If a denial has another code, won returns an error.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied

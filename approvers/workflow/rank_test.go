@@ -120,7 +120,7 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 }
 
 // TestYielding checks messages to the same address whose order does not matter. If Slack asks the bot to delay one
-// message, the other messages are delivered before it. If a message failed for another reason, the other messages wait.
+// message, the other messages are delivered first. If a message failed for another reason, the other messages wait.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool

@@ -52,8 +52,8 @@ func (c *running) looked(times int) bool {
 	return c.looks >= times
 }
 
-// late returns how long ago the time due was. If the clock was set forward past due, late returns the time since the
-// clock was set.
+// late returns the time that has passed since a due time. If the clock was set forward past the due time, late returns
+// the time since the clock was set.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -97,9 +97,9 @@ func (l *lateness) percentile(p int) time.Duration {
 	return all[(len(all)-1)*p/100].Round(10 * time.Microsecond)
 }
 
-// Many expiries and escalations are due in each second. In the middle of the test, the clock is set back by an hour,
-// and later forward. Each expiry and escalation must happen once, and never before its time. COUNTERSIGN_RATE and
-// COUNTERSIGN_SECONDS select the long form of the test.
+// Many expiries and escalations are due in each second. In the middle of the test, the clock is set back by an hour.
+// Later, the clock is set forward by an hour. Each expiry and escalation must happen once, and never before its time.
+// COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select the long form of the test.
 func TestDeadlinesAtRate(t *testing.T) {
 	rate := testkit.Size(t, "COUNTERSIGN_RATE", 400)
 	n := rate * testkit.Size(t, "COUNTERSIGN_SECONDS", 2)
@@ -206,8 +206,8 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	return requests
 }
 
-// spread sets the due times of the requests. The first request is due at first, and each further request is due apart
-// later.
+// spread sets the due times of the requests. The first request is due at the time first. The duration apart is between
+// the due times of two requests.
 func spread(t *testing.T, s store.Store, requests []string, first time.Time, apart time.Duration) {
 	t.Helper()
 	for from := 0; from < len(requests); from += 500 {
@@ -239,8 +239,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once returns two counts of a request's expiries or escalations. early counts those before the due time. double counts
-// those after the first.
+// once counts a request's expiries or escalations. The result early is the number of expiries or escalations before the
+// due time. The result double is the number of repetitions.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

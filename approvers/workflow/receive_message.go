@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// silence applies to the top level of a direct message. If nobody writes there for this time, the next message begins a
-// new conversation.
+// If nobody writes at the top level of a direct message for the time silence, the next message begins a new
+// conversation.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
@@ -51,8 +51,8 @@ type MessageResult struct {
 	Denied *approvers.Denied
 }
 
-// deny records a denial in the result, and returns whether denied is set. start is true if the message was addressed to
-// the bot. The author is notified of the denial only if start is true.
+// deny records a denial in the result. If denied is nil, deny does nothing and returns false. The parameter start is
+// true if the message was addressed to the bot. The author is notified of a denial only in this case.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
 		return false
@@ -121,8 +121,8 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent messages of a long conversation. An older message can
-// only arrive if the bot reads the channel's history.
+// beforeRecent reports whether a message is older than the recent messages of a long conversation. The bot receives an
+// older message only when it reads the channel's history.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
@@ -250,8 +250,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	return t.tellQueued(turn)
 }
 
-// tellGap posts in a conversation that the bot was away when the message was written. A conversation gets one such post
-// for each gap. recent has the conversation's earlier messages.
+// tellGap posts in a conversation that the bot was away when the message was written. A conversation gets one post for
+// each gap. The parameter recent has the conversation's earlier messages.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -325,7 +325,8 @@ func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	return t.tellQueued(turn)
 }
 
-// tellQueued posts in the conversation that messages wait for the turn to end. Each turn has one such post.
+// tellQueued posts in the conversation that messages wait for the turn to end. Each turn gets only one post about
+// waiting messages.
 func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }

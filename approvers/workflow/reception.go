@@ -12,9 +12,9 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times. Until the time until, the bot has received all messages that people wrote. At the time
-// open, the bot was connected to Slack. While the bot reads the messages of a gap, Received changes nothing. If the
-// process stops while it reads them, the next process reads all messages of the gap.
+// Received stores two times in settings.Reception. Until is the time before which the bot has received all messages.
+// Open is the last time at which Slack could deliver. While the bot reads the messages of a gap, Received changes
+// nothing. If the process stops while it reads these messages, the next process reads all messages of the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -34,9 +34,9 @@ func latest(a, b time.Time) time.Time {
 }
 
 // Missed records a gap: a period in which Slack could not deliver messages to the bot. The gap begins at the last times
-// that Received recorded, and ends now. quiet is true if the bot was connected, but no delivery arrived. Missed also
-// schedules a catch-up, in which the bot reads the messages of the gap. If Received never recorded a time, there is no
-// gap.
+// that Received recorded, and ends now. If the bot was connected but no delivery arrived, the parameter quiet is true.
+// Missed also schedules a catch-up, in which the bot reads the messages of the gap. If Received never recorded a time,
+// there is no gap.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -164,9 +164,9 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be deleted. The result is normally the argument. If
-// the bot may read older messages again, the result is earlier. The store must keep the deliveries of these messages,
-// so that the messages are recognised as handled.
+// forgettable returns the time before which handled deliveries may be deleted. The result is normally the parameter
+// before. If the bot may read older messages again, the result is earlier. The store must keep the deliveries of these
+// messages, so that the messages are recognised as handled.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {

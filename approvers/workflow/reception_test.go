@@ -17,7 +17,7 @@ func (h *harness) reception() settings.Reception {
 }
 
 // TestReception checks that the bot reads messages from the last time at which it had received all messages. If the bot
-// restarts before it has read all of them, it starts from the same time.
+// restarts before it has read all these messages, it reads from the same time.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

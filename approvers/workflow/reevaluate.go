@@ -12,11 +12,11 @@ import (
 )
 
 // Reevaluate checks all pending requests against the current policy and tools. If the policy and the tools have not
-// changed since the last complete check, Reevaluate does nothing. The cards then show the new plan of each request.
-// Reevaluate voids a request if nobody can approve it under the new policy, or if its tool has changed. Reevaluate may
-// run in the background, because every decision and every run also checks the policy and the tools. If the policy or
-// the tools change during the checks, Reevaluate starts from the beginning. Concurrent calls of Reevaluate run one
-// after the other.
+// changed since the last complete check, Reevaluate does nothing. After the checks, the cards show the new plan of each
+// request. Reevaluate voids a request if nobody can approve it under the new policy, or if its tool has changed.
+// Reevaluate may run in the background, because every decision and every run also checks the policy and the tools. If
+// the policy or the tools change during the checks, Reevaluate starts from the beginning. Concurrent calls of
+// Reevaluate run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -26,8 +26,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// The transactions of openRequests begin after all transactions that use the old policy, so they read the
-		// requests that the old transactions wrote.
+		// A transaction that used the old policy may have written a request just before. The transactions of
+		// openRequests begin later, so they read this request.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err
@@ -46,8 +46,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor returns which policy and tools the last complete check used. If there was no complete check, which is
-// "".
+// reevaluatedFor returns which policy and tools the last complete check used. If there was no complete check, the
+// result is "".
 func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""

@@ -87,7 +87,8 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed replanned replanned")
 }
 
-// If an approval lapses because of a new policy, the cards show this and the audit records it, even if nobody clicks.
+// If an approval lapses because of a new policy, the cards show the change and the audit gets a record of it, even if
+// nobody clicks.
 func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h := newHarness(t)
 	two := func(self bool) func(*approvers.Policy) {

@@ -97,7 +97,7 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// maxRetried is how many timers retryAnswers reads at most.
+// maxRetried is the maximum number of timers that retryAnswers reads.
 const maxRetried = 10_000
 
 // retryAnswers tries all refused answers and questions immediately, because the cause of the refusals may be corrected.

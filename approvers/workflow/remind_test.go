@@ -125,11 +125,11 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExpired)
 }
 
-// TestJumpsOfTheClock checks reminders, escalations and the expiry when the clock jumps. None of them happens twice,
-// and none that is still useful is skipped.
+// TestJumpsOfTheClock checks reminders, escalations and the expiry when the clock jumps. No step happens twice. A step
+// is skipped only if it is useless after the jump.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
-	// If a reminder or an escalation is late, the wait after it also begins late, so less time remains for reminders.
+	// If a reminder or an escalation is late, the next wait also begins late, so less time remains for later reminders.
 	tests := []struct {
 		name  string
 		jumps []time.Duration // ten minutes apart, the first after five minutes

@@ -141,8 +141,9 @@ func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 }
 
 // A replica searches Slack for a message before it posts the message, if the earlier owner of the message's share may
-// have posted it. This is possible only if the message waited when the replica got the share. If the replica has not
-// listed the waiting messages yet, it compares the times of the message and the takeover.
+// have posted the message. The earlier owner can have posted only a message that waited when the replica got the share.
+// If the replica has not listed the waiting messages yet, it compares the time of the message with the time at which it
+// got the share.
 func TestMadeAmongReplicas(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		got := time.Now()

@@ -18,12 +18,12 @@ import (
 // pending. The request needs attention: a reminder, an escalation, other approvers or new arguments. The message's
 // deadline is near.
 
-// reposts determines when a lost message is posted again before its deadline. The times are when 1/4, 1/8 and 1/16 of
-// the time between the message's creation and its deadline are left.
+// reposts determines when a lost message is posted again before its deadline. At these times, 1/4, 1/8 or 1/16 of the
+// period between the message's creation and its deadline is left.
 var reposts = []time.Duration{4, 8, 16}
 
-// MarkLost records that an outbox message was deleted in Slack. s is the outbox message that the bot read before it
-// noticed the loss.
+// MarkLost records that an outbox message was deleted in Slack. s is the outbox message as the bot read it before it
+// noticed the deletion.
 func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -92,9 +92,9 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// repost posts the lost messages among messages again if they are relevant. If insist is set, repost also marks
-// messages that wait for an edit in Slack. If the edit of a marked message fails because the message was deleted, the
-// bot posts the message again immediately.
+// repost posts lost messages again if they are relevant. If insist is set, repost also marks messages that wait for an
+// edit in Slack. If the edit of a marked message fails because the message was deleted, the bot posts the message again
+// immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // the message may have changed in this transaction
@@ -233,14 +233,15 @@ type relevance struct {
 	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
-// first returns the first of the times in reposts for this message.
+// first returns the first of the times at which the message is posted again; see reposts.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the first of the times in reposts that is after now. If all times have passed, next returns zero.
+// next returns the first time after now at which the message is posted again; see reposts. If all times have passed,
+// next returns zero.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}

@@ -18,7 +18,7 @@ func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	return h.message(s.ID)
 }
 
-// showThese records that Slack shows all outbox messages of some refs that wait for delivery.
+// showThese delivers all waiting outbox messages of some refs, as the bot does.
 func (h *harness) showThese(refs ...string) {
 	h.t.Helper()
 	for _, ref := range refs {
@@ -235,9 +235,9 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedMeanwhile checks that a deletion is not lost if Slack reports it before the post is recorded, or during an
-// update. The test also checks a message that the bot posted again because Slack refused to edit it. A late event about
-// the old Slack message must not affect the new Slack message.
+// TestDeletedMeanwhile checks that the bot handles a deletion that Slack reports before the post is recorded, or during
+// an update. The test also checks a message that the bot posted again because Slack refused to edit it. A late event
+// about the old Slack message must not affect the new Slack message.
 func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

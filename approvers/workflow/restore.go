@@ -90,9 +90,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a store usable whose readable records were salvaged from a damaged file. Salvaged closes all records
-// to which a lost record belongs, and records which audit records are lost. Salvaged also closes open work as Restored
-// does. Salvaged must be called before any other work on the store.
+// Salvaged makes a salvaged store usable. A salvaged store has the records of a damaged file that could be read.
+// Salvaged closes all records to which a lost record belongs, and records which audit records are lost. Salvaged also
+// closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
@@ -147,7 +147,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	return w.Restored(ctx, x)
 }
 
-// clearMarks deletes damaged records whose owner is unknown, because they can't be closed.
+// clearMarks deletes damaged records that can't be closed, because the request or run to which they belong is unknown.
 func (w *History) clearMarks(ctx context.Context) error {
 	in, ok := w.Store.(store.Inspected)
 	if !ok {
@@ -179,7 +179,7 @@ func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, datab
 	})
 }
 
-// lostBatch is how many records one transaction closes at most.
+// lostBatch is the maximum number of records that one transaction closes.
 const lostBatch = 50
 
 // loseRequests voids pending and approved requests.
@@ -346,7 +346,8 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that the backup has as unhandled, because the bot may have handled them after the backup.
+// setAside closes deliveries that were not handled at the time of the backup, because the bot may have handled them
+// later.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {

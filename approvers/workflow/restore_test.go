@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// busy is a harness with open work of every kind. It holds the ids of the records that the tests check after the
+// busy is a harness with open work of every kind. busy holds the ids of the records that the tests check after the
 // restoration.
 type busy struct {
 	*harness

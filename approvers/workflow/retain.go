@@ -27,9 +27,9 @@ const (
 
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
 // their texts, including the payloads of their audit records. The second time is longer, and is for the audit records
-// themselves. Retain keeps a conversation or audit chain in which something waits for a person or a run. If Retain is
-// stopped, the next call continues the work. Retain also keeps a conversation or audit chain with a damaged record, and
-// erases all others. In this case, the error is store.ErrDamaged.
+// themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is stopped, the next call
+// continues the work. Retain also keeps a conversation or audit chain with a damaged record. If a damaged record is the
+// reason for keeping data, the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -102,9 +102,9 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 }
 
 // retainConversation erases a conversation: first the texts of its audit records, then its records. Several short
-// transactions do the work. retainConversation returns false if something in the conversation waits for a person or a
-// run. This check runs once before the transactions, because it would make a transaction long. Each transaction only
-// checks that the conversation is unchanged.
+// transactions do the work. If the conversation has unfinished work, retainConversation returns false. The check for
+// unfinished work runs once, before the transactions, so that the transactions are short. Each transaction only checks
+// that the conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -188,7 +188,7 @@ func callsIn(r store.Reader, id string) (all []store.Call, err error) {
 }
 
 // eraseTexts erases the payloads of the audit records of calls. The audit records and their hashes remain. Each audit
-// chain records the erasure.
+// chain gets a record of the erasure.
 func (t *tx) eraseTexts(calls []store.Call) error {
 	for _, call := range calls {
 		for _, chain := range []string{call.Request, call.Execution, call.ID} {

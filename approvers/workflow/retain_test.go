@@ -55,9 +55,9 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
-// When the retention time of conversations ends, the texts of people are erased, and the audit chain records the
-// erasure. When the longer retention time of audit records ends, the chain is deleted, and the installation's chain
-// records the deletion. The store's check must find no fault after each of the two steps.
+// When the retention time of conversations ends, the texts of people are erased, and the audit chain gets a record of
+// the erasure. When the longer retention time of audit records ends, the chain is deleted, and the installation's chain
+// gets a record of the deletion. The store's check must find no fault after each of the two steps.
 func TestRetention(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

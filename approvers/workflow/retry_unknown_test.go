@@ -91,7 +91,7 @@ func TestAskAgain(t *testing.T) {
 }
 
 // If a call ran without approval or under a grant, another run of the call needs approval. The approvers are the people
-// who decide such a call without a grant.
+// who would decide the call without a grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })

@@ -37,8 +37,8 @@ func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
 	return who
 }
 
-// When a person reveals masked values, the request and the audit record the reveal. The person can then approve, and
-// the cards show who revealed the values.
+// When a person reveals masked values, the reveal is stored in the request and in the audit. The person can then
+// approve, and the cards show who revealed the values.
 func TestReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -85,7 +85,7 @@ func TestRevealOfOldArguments(t *testing.T) {
 	h.invariants()
 }
 
-// If the audit does not record a reveal that the stored request has, the call is voided.
+// If a stored request has a reveal for which there is no audit record, the call is voided.
 func TestAForgedReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// When a call gets a plan, the audit records which rules matched. When a stage begins without a new plan, the audit
-// does not record the rules.
+// When a call gets a plan, an audit record names the rules that matched. The record of a stage that begins without a
+// new plan names no rules.
 func TestMatchedRulesAreRecorded(t *testing.T) {
 	h := newHarness(t)
 	large := h.policy.Load().Tools[3].Rules[0].ID()

@@ -265,8 +265,8 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 }
 
 // TestALaneKeepsItsOrderThroughAFailure checks a message whose handler fails. The messages of a thread have the same
-// lane, which is a queue of timers that are handled in order. The next message of the thread waits for the failed
-// message, until the failed message is given up. Other lanes are handled as usual.
+// lane, which is a queue of timers that are handled in order. The next message of the thread waits until the failed
+// message is handled or given up. Other lanes are handled as usual.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -324,8 +324,8 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	})
 }
 
-// TestAStaleTimerIsNotHandled checks a timer that is postponed after the scheduler has read it as due. The scheduler
-// does not handle the timer.
+// TestAStaleTimerIsNotHandled checks a timer that is postponed after the scheduler has read the timer as due. The
+// scheduler does not handle the timer.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log

@@ -15,7 +15,7 @@ import (
 // another installation.
 var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
-// sealBatch is how many new records one head covers at most. The limit keeps the transaction short.
+// sealBatch is the maximum number of new records that one head covers. The limit keeps the transaction short.
 const sealBatch = 1024
 
 // sealed is the state from which the next head is computed. Each transaction that writes a head also writes this state.
@@ -164,8 +164,8 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 // headRef is the Ref of the outbox message for signed heads that the bot posts in a channel. All heads share this
 // outbox message, so the store has only one row and one rendering for them. Each post of a head is a new Slack message
 // and a new round of the outbox message. A post shows the newest head, so the bot posts only one head after an outage.
-// Step is the number of the head that was posted last. The post of a head adds no audit record, because the head that
-// seals this record would have to be posted too, and so on forever.
+// Step is the number of the head that was posted last. The post of a head adds no audit record. A record would be
+// sealed by a new head, whose post would add another record, and so on forever.
 const headRef = "heads"
 
 // postHead schedules a post of the newest head in the channel that the policy names. The head must be new, and the

@@ -29,7 +29,7 @@ func (o *headHarness) to(channel string) {
 	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Audit = approvers.AuditPost{Channel: channel, Every: 10 * time.Minute} }))
 }
 
-// heads returns the outbox message of the signed heads. If there is none, heads returns the zero value.
+// heads returns the outbox message of the signed heads. If the store has no such message, heads returns the zero value.
 func (o *headHarness) heads() store.OutboxMessage {
 	o.Helper()
 	all := o.messagesOf("heads")

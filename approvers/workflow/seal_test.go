@@ -58,7 +58,8 @@ func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	}
 }
 
-// sealedUntil checks every head against the journal and the earlier heads. size is how many records the heads cover.
+// sealedUntil checks every head against the journal and the earlier heads. The result size is how many records the
+// heads cover.
 func (h *harness) sealedUntil(named ...string) (size uint64, faults []string) {
 	h.t.Helper()
 	h.ok(h.store.View(h.ctx(), func(r store.Reader) error {

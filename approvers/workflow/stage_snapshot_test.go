@@ -101,7 +101,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at sets the clock to a time, and handles all timers that are due by then in order.
+// at sets the clock to a time, and handles all due timers in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {

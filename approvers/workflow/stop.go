@@ -12,8 +12,8 @@ import (
 var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
 // StopBy stops a turn for a person who may use the turn's agent. StopBy ends a running model call and drops the output.
-// StopBy withdraws open requests and calls that have not begun, and interrupts running tools. The turn ends when every
-// call has its result. Messages that waited for the end of the turn then start the next turn.
+// StopBy withdraws open requests, and calls whose runs have not begun. StopBy interrupts running tools. The turn ends
+// when every call has its result. Messages that waited for the end of the turn then start the next turn.
 func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	return w.click(ctx, "stop turn", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)

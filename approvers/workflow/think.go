@@ -21,8 +21,8 @@ type Brief struct {
 	Calls        map[string][]store.Call // by turn, ordered by step and index; each call has its result
 }
 
-// historyMessages is how many messages Begin reads for a model call at most. The token budget for a prompt is normally
-// smaller.
+// historyMessages is the maximum number of messages that Begin reads for a model call. The token budget for a prompt is
+// normally smaller.
 const historyMessages = 400
 
 // Begin reads the input of a due model call. If the turn does not need a model call any more, Begin returns ErrNotDue.
@@ -73,8 +73,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to the state thinking. If the turn is in neither of these states, thinking clears the
-// turn's timer and returns false.
+// thinking moves a queued turn to the state thinking. If the turn was neither queued nor in the state thinking, the
+// turn's timer is cleared and the result is false.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, 
 	return turn, conv, true, nil
 }
 
-// read fills in the messages and calls of the conversation's history.
+// read fills in the earlier messages and calls of the conversation.
 func (b *Brief) read(t *tx) error {
 	all, err := t.Messages(b.Conversation.ID, b.Conversation.Messages-min(b.Conversation.Messages, historyMessages))
 	if err != nil {
@@ -276,11 +276,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the draft of a step: an outbox message that shows the model's text while the model writes it. If the
-// step has no draft, Draft creates the draft. A draft has no timer, and no work waits for a draft. The bot stores the
-// draft before it posts the draft in Slack, so it can find the Slack message after a crash. Later, the step's outcome
-// replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a stopped
-// turn. If the turn is not at this step, Draft returns ErrNotDue.
+// Draft returns the draft of a step: an outbox message that shows the model's text while the model writes the text. If
+// the step has no draft, Draft creates the draft. A draft has no timer, and no work waits for a draft. The bot stores
+// the draft before it posts the draft in Slack, so it can find the Slack message after a crash. Later, the step's
+// outcome replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a
+// stopped turn. If the turn is not at this step, Draft returns ErrNotDue.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c

@@ -22,12 +22,13 @@ type PreviewCall struct {
 	Within                      time.Duration
 }
 
-// previewLease is added to the time limit of an attempt to make a preview. If the attempt has not ended after its limit
-// and previewLease, the attempt counts as lost.
+// previewLease is added to the time limit of an attempt to make a preview. If the attempt has not ended when this sum
+// has passed, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
 // previewSource returns the tool that makes the preview. The policy may name this tool. If the policy names no tool and
-// has no template, the called tool makes its own preview. A tool that can't make previews makes none.
+// has no template, the called tool makes its own preview. If the called tool can't make previews, no tool makes the
+// preview.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -225,9 +226,8 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 	return t.apply(r, events)
 }
 
-// saysNo evaluates the policy's condition by which a preview says that the call would fail. If the condition is true,
-// saysNo returns the reason. If the condition is false, saysNo returns "". A condition that can't be evaluated counts
-// as true.
+// saysNo evaluates the policy's condition on a preview. If the condition is true, the call would fail, and saysNo
+// returns the reason. If the condition is false, saysNo returns "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

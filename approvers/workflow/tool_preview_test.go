@@ -107,7 +107,7 @@ func TestDryRun(t *testing.T) {
 }
 
 // TestPreviewOfTheToolItself checks a Go tool with its own preview function. The bot calls this function only if the
-// policy has no template for the tool and does not forbid such previews.
+// policy has no template for the tool and does not forbid previews by the tool.
 func TestPreviewOfTheToolItself(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -232,8 +232,8 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash checks a preview whose process crashed. The preview is immediately tried again, because a
-// preview has no effects. After three crashes, the card says that no preview can be made.
+// TestPreviewAfterACrash checks a preview that a crash of the process interrupted. The preview is immediately tried
+// again, because a preview has no effects. After three crashes, the card says that no preview can be made.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)

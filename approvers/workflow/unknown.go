@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// maxTries is how often an execution is run at most. A second run happens only if the process stopped during the first
-// run.
+// maxTries is the maximum number of runs of one execution. An execution runs again only if the process stopped during
+// its last run.
 const maxTries = 5
 
 // recover handles an execution whose process stopped during its run. If a second run could have a second effect, the
@@ -42,9 +42,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot also does this, when it claims such
-// runs after its start. Commands that run no tools call MarkInterrupted while no bot uses the store. If all interrupted
-// runs can be repeated, MarkInterrupted writes nothing.
+// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A running bot marks these runs when it
+// claims them. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs can be
+// repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -153,13 +153,14 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	})
 }
 
-// mostRuns is how many runs of earlier processes Recover reads at most. Normally, far fewer runs are in progress at the
-// same time. A run beyond the limit is recovered when its lease ends.
+// mostRuns is the maximum number of runs of earlier processes that Recover reads. Normally, far fewer runs are in
+// progress at the same time. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
 // Recover finds executions that were interrupted in an earlier process: the store has the execution as running, but
-// this process has no handler for the execution. Recover makes these executions due immediately, and also unfinished
-// tool previews. shares are the shares of timers that this process has taken over. At the start, these are all shares.
+// this process has no handler for the execution. Recover makes these executions and unfinished tool previews due
+// immediately. shares are the shares of timers that this process has taken over. At the start of a process that is
+// alone, these are all shares.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -359,7 +360,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution of a click, if its outcome is unknown and the person may report it.
+// reportable reads the execution that a click names. If its outcome is not unknown, or the person may not report the
+// outcome, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {

@@ -14,8 +14,8 @@ import (
 )
 
 // Slack may refuse every card of a request, for example because the bot was not invited to the channel. The request is
-// then unreached: no person who may decide the request can see it. The bot then notifies the requesters and the
-// operator, and asks the next lead immediately. The bot tries the cards again after growing delays, and when
+// then unreached: no person who may decide the request can see it. In this case, the bot notifies the requesters and
+// the operator, and asks the next lead immediately. The bot tries the cards again after growing delays, and when
 // RetryUnreached is called.
 
 // firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
@@ -159,8 +159,8 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 }
 
 // RetryUnreached tries all refused answers and questions again, and the cards of unreached requests. RetryUnreached
-// also retries deferred deliveries. It is called when the causes of the refusals may be corrected, for example when the
-// bot starts.
+// also retries deferred deliveries. The bot calls RetryUnreached when the cause of a refusal may have been corrected,
+// for example when the bot starts.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// refuse records that Slack refuses every outbox message of a request that waits for delivery, until no message waits.
+// refuse records that Slack refuses all waiting outbox messages of a request. A refusal may add messages, so refuse
+// repeats this until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {

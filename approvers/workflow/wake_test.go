@@ -9,8 +9,7 @@ import (
 )
 
 // A workflow is idle only when no timer is due and no worker is busy. While a worker handles the last timer, the
-// workflow is not idle. If the clock is set forward so that work is due, Wake makes the workers do this work
-// immediately.
+// workflow is not idle. If the clock is set forward, Wake makes the workers immediately do the work that is then due.
 func TestIdleAndWake(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

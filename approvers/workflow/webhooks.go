@@ -20,7 +20,7 @@ import (
 // If the policy has a webhook for a caller, each change of the caller's request sets a timer in the same transaction.
 // The timer's handler reads the request and delivers its latest change. If several changes happen before a delivery,
 // only the latest change is delivered. The store records the last change that was delivered. A change is delivered
-// twice only if the process ends after the delivery and before this record.
+// twice only if the process ends after the delivery and before the store records it.
 //
 // If a delivery fails, the bot tries again after growing delays. After a failure, the client's other deliveries also
 // wait for a short time. A webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The
@@ -213,6 +213,6 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// mostResumed is how many waiting deliveries ResumeWebhook reads at most. Deliveries beyond the limit are tried at
-// their scheduled times.
+// mostResumed is the maximum number of waiting deliveries that ResumeWebhook reads. Deliveries beyond the limit are
+// tried at their scheduled times.
 const mostResumed = 1000

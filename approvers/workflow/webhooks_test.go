@@ -26,7 +26,7 @@ func (h *harness) toTell() []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(store.TimerWebhook, 100) })
 }
 
-// tells makes the due webhook deliveries, as the gateway does. It returns the types and statuses of these deliveries.
+// tells makes the due webhook deliveries, as the gateway does. tells returns the types and statuses of the deliveries.
 func (h *harness) tells() (told []string) {
 	h.t.Helper()
 	for _, timer := range h.toTell() {
@@ -57,8 +57,8 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// Each change of a caller's request that the caller did not make is delivered once to the caller's webhook. The
-// transaction of the change sets the timer of the delivery. Changes by the caller itself, and changes for a client
+// If somebody other than the caller changes a caller's request, the change is delivered once to the caller's webhook.
+// The transaction of the change sets the timer of the delivery. Changes by the caller itself, and changes for a client
 // without a webhook, set no timer.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
@@ -208,7 +208,7 @@ func TestWebhookFails(t *testing.T) {
 	}
 	h.ok(h.Callers.ResumeWebhook(h.ctx(), "ci"))
 
-	// If one delivery always fails while others succeed, only this delivery is given up.
+	// If one delivery always fails while other deliveries succeed, only the failing delivery is given up.
 	approved("3")
 	for tries := 1; tries > 0; {
 		if tries, _ = fail(broken); tries > 0 {

@@ -29,8 +29,8 @@ var (
 // Tools gives the workflow access to the tools that can be called.
 type Tools interface {
 	Tool(name string) (Tool, bool)
-	// Fingerprint identifies the tools, their definitions, and which tools are blocked. These data decide whether a
-	// call may run. The fingerprint stays the same across restarts if the tools are the same.
+	// Fingerprint identifies the tools, their definitions, and which tools are blocked. These data about tools
+	// determine whether a call may run. The fingerprint stays the same across restarts if the tools are the same.
 	Fingerprint() string
 }
 
@@ -52,8 +52,8 @@ type Tool struct {
 	Check func(args json.RawMessage) error
 }
 
-// Claims are the annotations of a tool. The tool's source writes the annotations, and nobody verifies them. A nil field
-// means that the source does not state this property.
+// Claims are the annotations of a tool. The tool's source writes the annotations, and nobody verifies them. If the
+// source makes no statement about a property, the field of the property is nil.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
@@ -97,8 +97,8 @@ type Config struct {
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
-	// Count is called with each event after the commit. The context is that of the transaction. If Count is nil, events
-	// are dropped.
+	// Count is called with each event after the commit. The context is the context of the transaction. If Count is nil,
+	// events are dropped.
 	Count func(context.Context, Event)
 	Now   func() time.Time // nil: time.Now
 	// Wrote is called with the duration of each transaction, including the commit. If Wrote is nil, durations are
@@ -111,7 +111,7 @@ type Config struct {
 	// groups that could give the author authority. If GrantOwner is nil, the author counts as unknown, and the call
 	// needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
-	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, such
+	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, these
 	// messages are ignored.
 	HearTold func(what string)
 	// Admits validates a filled-in form against its schema. The form shows the error of Admits to the person. If Admits
@@ -124,16 +124,16 @@ type Config struct {
 	// changes the policy in force.
 	PolicySource PolicySource
 	// Team returns the id of the workspace or enterprise. This id and a user id together identify a person; see
-	// approvers.Who. The workflow needs the id to identify people whom requests of callers name. If Team is nil, the id
-	// is empty.
+	// approvers.Who. Requests of callers name people by their user ids, so the workflow needs the id of the workspace.
+	// If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
 	// If Crashes is nil, crashes are not counted.
 	Crashes Crashes
 }
 
 // Workflow has all use cases, in groups. For example, Requests has the actions of people on requests, and Runs has the
-// runs of tools. Each method of a group that changes state is one transaction, or a series of transactions. A Workflow
-// is safe for concurrent use.
+// runs of tools. A method that changes state runs one transaction, or a series of transactions. A Workflow is safe for
+// concurrent use.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -166,17 +166,17 @@ type (
 	Questions struct{ *core }
 	// Grants handles grants. Under a grant, calls may run without approval for a limited time.
 	Grants struct{ *core }
-	// People handles which people can be reached, and which people are away.
+	// People handles absences, and which approvers can be reached.
 	People struct{ *core }
-	// Outbox handles the messages that Slack must show, and their delivery.
+	// Outbox handles the messages that Slack must show, and the delivery of these messages.
 	Outbox struct{ *core }
 	// Homes handles people's Home tabs.
 	Homes struct{ *core }
-	// Pauses handles a pause of the whole installation, and its end.
+	// Pauses begins and ends pauses of the whole installation.
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the history, and erases data whose retention has ended.
+	// History seals the audit, and erases data whose retention time has ended.
 	History struct{ *core }
 )
 
@@ -261,8 +261,8 @@ func (t *tx) SetTimer(timer store.Timer) error {
 	return t.Tx.SetTimer(timer)
 }
 
-// transact runs fn in a transaction, under the policy in force. After the commit it wakes the workers and waiting runs,
-// and reports events and log lines.
+// transact runs fn in a transaction, under the policy in force. After the commit, transact wakes workers and waiting
+// runs, reports events, and writes log lines.
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	for {
 		load := ""
@@ -430,7 +430,8 @@ func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, er
 	return fresh, err
 }
 
-// Done closes a delivery that changes nothing. note is the reason, which Done records. note may be "".
+// Done closes a delivery that changes nothing. The parameter note is the reason, which is stored with the delivery.
+// note may be "".
 func (w *Intake) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
@@ -460,7 +461,7 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes handled deliveries that are older than the given duration, and old counters. Forget keeps deliveries
+// Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps deliveries
 // whose messages must be read from Slack again because of a gap in reception.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
@@ -487,7 +488,7 @@ func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// forgetBatch limits the rows that one transaction deletes.
+// forgetBatch is the maximum number of rows that one transaction deletes.
 const forgetBatch = 1000
 
 // parts groups the methods of a transaction by concern. Each part embeds the transaction, and has the methods of one

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// most is how many records of a kind are read at most.
+// most is the maximum number of records of a kind that are read.
 const most = 10_000
 
 // Faults checks all invariants. The error lists the violated invariants. turns are the turns whose calls and messages
@@ -66,7 +66,8 @@ func chains(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// erasedOf returns which records of an audit chain have erased payloads, as the chain itself records.
+// erasedOf returns which records of an audit chain have erased payloads, according to the records about erasures in the
+// chain.
 func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	erased := map[uint64]bool{}
 	for _, a := range records {

@@ -163,8 +163,8 @@ func inConversation(r store.Reader, t store.Timer) error {
 	return nil
 }
 
-// requestsHaveTimers finds open requests that have no timer for their end. It also finds open requests whose turn has
-// ended.
+// requestsHaveTimers finds open requests that have no timer for their end. requestsHaveTimers also finds open requests
+// whose turn has ended.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

@@ -68,7 +68,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	return errors.Join(faults...)
 }
 
-// stuck returns an error if a call without a result has neither an open request nor a timer. Such a call never gets a
+// stuck returns an error if a call without a result has no open request and no timer. A call in this state never gets a
 // result.
 func stuck(r store.Reader, c store.Call) error {
 	if c.Request != "" {
@@ -96,8 +96,8 @@ func stuck(r store.Reader, c store.Call) error {
 	return err
 }
 
-// returned counts the audit records of a call's result. Such a record can be in the audit chain of the call, the
-// execution or the request.
+// returned counts the audit records of a call's result. The record of a result can be in the audit chain of the call,
+// the execution or the request.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for i, chain := range []string{c.ID, c.Execution, c.Request} {

@@ -16,15 +16,15 @@ type Caller struct {
 	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
 }
 
-// HangUp records that a caller closed its connection while the connection waited for a call. The call was held, which
-// means that the response was delayed until people decided.
+// HangUp records that a caller closed its connection while the connection waited for a call. The bot delays the
+// response to a call until people have decided, so the connection was open.
 type HangUp struct {
 	At    time.Time     `json:"at"`
 	After time.Duration `json:"after"` // how long the call was held
 }
 
-// A client that waits too long for a response closes the connection. The bot estimates the client's time limit from
-// such hang-ups. These constants control the estimate.
+// A client that waits too long for a response closes the connection. This is a hang-up. The bot estimates the client's
+// time limit from the client's hang-ups. These constants control the estimate.
 const (
 	shortestPatience = 3 * time.Second    // an earlier hang-up is an interruption, and not a client's time limit
 	hangUpsApart     = 5 * time.Second    // hang-ups at one moment have one cause, such as the end of the client's process
@@ -33,7 +33,7 @@ const (
 )
 
 // WithHangUp returns the caller with one more hang-up. If the hang-up does not help to estimate the client's time
-// limit, changed is false.
+// limit, the result changed is false.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -59,8 +59,8 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
-// ReadPatience reads only the hang-ups of a caller. It does not read the list of the caller's requests, which may be
-// long.
+// ReadPatience reads only the hang-ups of a caller. The list of the caller's requests may be long, so ReadPatience does
+// not read the list.
 func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	var of struct {
 		HangUps []HangUp `json:"hang_ups"`
@@ -69,13 +69,15 @@ func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	return Caller{HangUps: of.HangUps}, err
 }
 
-// ReadCaller reads the stored data about a caller. If there are none, ReadCaller returns the zero value.
+// ReadCaller reads the stored data about a caller. If the store has no data about the caller, ReadCaller returns the
+// zero value.
 func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingCaller+name, &c)
 	return c, s, err
 }
 
-// With adds a request to the list of pending requests, or removes it. changed is false if the list stays the same.
+// With adds a request to the list of pending requests, or removes it. If the list stays the same, the result changed is
+// false.
 func (c Caller) With(request string, pending bool) (after Caller, changed bool) {
 	i := slices.Index(c.Pending, request)
 	switch {
@@ -127,8 +129,8 @@ func ReadReceiptKeys(r store.Reader) (k ReceiptKeys, s store.Setting, err error)
 	return k, s, err
 }
 
-// mostReceiptKeys is the maximum number of stored keys. keepReceiptKeys is how long a key is kept. The latest key is
-// always kept.
+// mostReceiptKeys is the maximum number of receipt keys in the store. keepReceiptKeys is how long a key is kept. The
+// latest key is always kept.
 const (
 	mostReceiptKeys = 64
 	keepReceiptKeys = 90 * 24 * time.Hour
@@ -141,7 +143,8 @@ func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	return ReceiptKeys{kept[max(0, len(kept)-mostReceiptKeys):]}
 }
 
-// readJSON reads a setting's value into to. If the store has no setting with this key, to stays unchanged.
+// readJSON decodes the value of a setting into the variable to which the parameter to points. If the store has no
+// setting with this key, the variable stays unchanged.
 func readJSON(r store.Reader, key string, to any) (store.Setting, error) {
 	s, err := r.Setting(key)
 	if errors.Is(err, store.ErrNotFound) {

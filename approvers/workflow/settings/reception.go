@@ -30,11 +30,11 @@ type Gap struct {
 // before the gap, and the clocks of Slack and of this machine may differ.
 const RereadMargin = 10 * time.Minute
 
-// MostReread is how old a message can be that the bot reads after a gap.
+// MostReread is the maximum age of the messages that the bot reads after a gap.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time of the first message that the bot must read after a gap. This time is never before since. cut
-// is true if a part of the gap is not read because of MostReread.
+// Oldest returns the time of the first message that the bot must read after a gap. The result is never before the time
+// since. If a part of the gap is not read because of MostReread, the result cut is true.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since

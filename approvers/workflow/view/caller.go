@@ -75,7 +75,7 @@ func (v *Reader) CallerPending(ctx context.Context, client string) (ids []string
 	return ids, err
 }
 
-// ReadCaller reads the request and the execution of a caller's call.
+// ReadCaller reads the approval request and the execution of a caller's call.
 func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (CallerRequest, error) {
 	c := CallerRequest{Conversation: conv, Call: call}
 	if call.Request != "" {
@@ -101,8 +101,8 @@ const (
 	CallerUnknown   = "unknown"
 )
 
-// Status returns the status of a request for its caller. The outcome of the run takes precedence over the call's
-// result, because people may report the outcome after the call got its result.
+// Status returns the status of a request for its caller. Status prefers the outcome of the run to the call's result,
+// because people may report the outcome after the call got its result.
 func (c CallerRequest) Status() string {
 	if e := c.Execution; e != nil {
 		switch e.State {
@@ -129,7 +129,7 @@ func (c CallerRequest) Status() string {
 	return string(approvers.Approved)
 }
 
-// Change is a change of a request of which the caller's webhook is notified.
+// Change is a change of a caller's request. The caller's webhook is notified of the change.
 type Change struct {
 	Type   string    // such as "request.decided"
 	Status string    // of the request
@@ -137,9 +137,9 @@ type Change struct {
 	Key    string    // distinguishes it from the other changes of the request
 }
 
-// Change returns the latest change of which the caller's webhook must be notified. If there is no change, ok is false.
-// For example, the request waits and nobody has asked a question. Another example is a call that needs no approval,
-// because its caller got the answer immediately.
+// Change returns the latest change for a notification of the caller's webhook. If the webhook needs no notification, ok
+// is false. For example, a waiting request to which nobody has asked a question has no change. A call that needs no
+// approval also has no change, because its caller got the answer immediately.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request

@@ -78,9 +78,8 @@ func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessa
 	return cards, nil
 }
 
-// Addresses returns the addresses at which the approvers of a request's stage read their cards. For a role, this is the
-// role's card address. For a user group, these are the direct messages of the group's members. Each address is listed
-// once.
+// Addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
+// address. The members of a user group read their cards by direct message. Each address is listed once.
 func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil
@@ -106,5 +105,5 @@ func CardAddress(p *approvers.Policy, name string) string {
 	return store.ToRole + name
 }
 
-// IsCard reports whether outbox messages of a kind show a request's card. These kinds are a card and an escalation.
+// IsCard reports whether outbox messages of a kind show a request's card. A card and an escalation do.
 func IsCard(k store.OutboxKind) bool { return k == store.OutboxCard || k == store.OutboxEscalation }

@@ -5,9 +5,9 @@ import (
 	"countersign/store"
 )
 
-// Flow returns the flow of an outbox message: the person or the client of the gateway that caused the message. Messages
-// to the same address are delivered in turns, one of each flow, so that one flow does not delay the others. Only
-// messages that ask people something have a flow. For all other messages, Flow returns "".
+// Flow returns the flow of an outbox message: the person or the client of the gateway that caused the message. The
+// delivery to an address alternates between flows, so that many messages of one flow do not delay the messages of
+// another flow. Only messages that ask people something have a flow. Flow returns "" for other messages.
 func Flow(r store.Reader, s store.OutboxMessage) (string, error) {
 	m := Model{Message: s}
 	switch s.Kind {

@@ -15,8 +15,8 @@ func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
 	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
-// Answer reads the data from which an answer is rendered. steps are steps without a message of their own, which the
-// answer must describe.
+// Answer reads the data from which an answer is rendered. The parameter steps lists the steps that the answer must
+// describe, because they have no message of their own.
 func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model, error) {
 	return v.read(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)
@@ -33,8 +33,8 @@ func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model,
 	})
 }
 
-// read reads the data from which an outbox message is rendered. read calls as with the outbox message before it reads
-// other data. as may change the outbox message.
+// read reads the data from which an outbox message is rendered. A callback can change the outbox message before read
+// reads the other data.
 func (v *Reader) read(ctx context.Context, message string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
 	var m Model
 	err := v.store.View(ctx, func(r store.Reader) error {
@@ -338,9 +338,9 @@ func (m *Model) readHead(r store.Reader) error {
 	return err
 }
 
-// readRetry reads the records that are related by a retry. If the model is about a run with an unknown outcome,
-// readRetry reads the request for the retry and the request's cards. If the model is about the request for a retry,
-// readRetry reads the messages that ask people about the earlier run.
+// readRetry reads records about a retry, which is another run of a call whose outcome is unknown. If the model is about
+// a run with an unknown outcome, readRetry reads the request for the retry and the request's cards. If the model is
+// about the request for a retry, readRetry reads the messages that ask people about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {

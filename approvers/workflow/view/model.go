@@ -39,7 +39,7 @@ type Model struct {
 	Now          time.Time
 }
 
-// Call is one call of a step, with the data that show for what the call waits.
+// Call is one call of a step. Its data show why the call waits.
 type Call struct {
 	Call      store.Call
 	Execution *approvers.Execution
@@ -55,7 +55,7 @@ func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }
 
-// Step is a step of a turn that is described below the turn's answer.
+// Step is a step of a turn. The message with the turn's answer describes the step below the answer.
 type Step struct {
 	Step  int
 	Text  string // the model's text in this step

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery finds the outbox message that a Slack message shows, and its last posted version.
+// Delivery returns the outbox message that a Slack message shows, and the last posted version of the outbox message.
 func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
@@ -80,8 +80,8 @@ func IsUntold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }
 
-// HasViewed reports whether the request's audit chain records that a person saw this body. rendering is the hash of the
-// body.
+// HasViewed reports whether an audit record of the request says that a person saw this body. The result rendering is
+// the hash of the body.
 func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error) {
 	rendering = HashOf(body)
 	err = v.store.View(ctx, func(r store.Reader) error {
@@ -91,7 +91,7 @@ func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.Pe
 	return rendering, yes, err
 }
 
-// WasShown reports whether a request's chain records that a person saw a rendering.
+// WasShown reports whether an audit record of a request says that a person saw a rendering.
 func WasShown(r store.Reader, request string, who approvers.PersonID, rendering string) (bool, error) {
 	records, err := r.Audit(request)
 	if err != nil {

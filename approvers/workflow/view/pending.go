@@ -27,7 +27,7 @@ func (w PendingItem) named() (ref, call string) {
 	return w.Request.ID, w.Request.Call
 }
 
-// maxPendingItems is how many items of each kind are read at most.
+// maxPendingItems is the maximum number of items of each kind that are read.
 const maxPendingItems = 2000
 
 func readUnknownRun(r store.Reader, execution string) (w PendingItem, err error) {
@@ -61,7 +61,7 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 }
 
 // PendingItems lists the items that wait for people. The items are grouped by kind, and the oldest item of each kind is
-// first. more is true if the store may have more items.
+// first. If the store may have more items, the result more is true.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -41,7 +41,7 @@ func (v *Reader) Away(ctx context.Context) (away map[string]approvers.Absence, e
 	return away, err
 }
 
-// AwayAt returns the absences of the people who are away at the time now. The keys are Slack user ids.
+// AwayAt returns the absences of the people who are away at a given time. The keys are Slack user ids.
 func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error) {
 	all, err := r.Absences()
 	if err != nil {

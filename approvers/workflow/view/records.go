@@ -20,8 +20,8 @@ func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request,
 	return req, err
 }
 
-// RequestsOf lists the requests that a person asked for or took part in, newest first. The list starts after the
-// request that before identifies.
+// RequestsOf lists the requests that a person asked for or took part in, newest first. The parameter before identifies
+// a request. The list starts after this request.
 func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.RequestsOf(who, before, limit)
@@ -92,7 +92,7 @@ func (v *Reader) Elicitation(ctx context.Context, id string) (q approvers.Elicit
 	return q, err
 }
 
-// Inbox reads the stored delivery with an id.
+// Inbox reads a stored delivery by its id.
 func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		row, err = r.Inbox(id)
@@ -110,7 +110,7 @@ func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err err
 	return out, err
 }
 
-// ConversationsSince lists the conversations that have a message since the time at. The list has at most limit
+// ConversationsSince lists the conversations that have messages from after a given time. The list has at most limit
 // conversations.
 func (v *Reader) ConversationsSince(ctx context.Context, at time.Time, limit int) (list []store.Conversation, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
@@ -140,8 +140,8 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 	return turn, err
 }
 
-// Unseen lists the runs whose outcome people must find out after a restoration from a backup. These are runs that the
-// backup has as running, and runs whose outcome was unknown before the backup.
+// Unseen lists the runs whose outcome people must find out after a restoration from a backup. These are runs that were
+// in progress at the time of the backup, and runs whose outcome was unknown already.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil

@@ -34,14 +34,14 @@ type LeftoverMessage struct {
 }
 
 // Deferred counts the deliveries that wait because the bot can't look up their senders in Slack. Deferred also counts
-// the deliveries behind them, because deliveries must be handled in order.
+// later deliveries that wait for these deliveries, because deliveries must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest
 	Cause string    // of the oldest
 }
 
-// maxUndelivered is how many timers of each kind are read at most.
+// maxUndelivered is the maximum number of timers of each kind that are read.
 const maxUndelivered = 1000
 
 // Undelivered reads the work that the bot can't do because Slack refuses a call.
