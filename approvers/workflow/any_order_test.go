@@ -95,7 +95,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one returns the Ref of a random timer of a kind. If there is no timer of this kind, the result is "".
+// c.one returns the Ref of a random timer of a kind. If there is no timer of this kind, the result is "".
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {

@@ -253,7 +253,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 	return out
 }
 
-// since returns the differences between the rows before and the rows now.
+// now.since returns the differences between earlier rows and the rows now.
 func (now rows) since(before rows) (out consequences) {
 	var timers, audit, messages []string
 	for _, kind := range slices.Sorted(maps.Keys(now.timers)) {

@@ -407,7 +407,7 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 // counterCaller returns the key of the counter for a client's requests that people were asked to approve.
 func counterCaller(name string) string { return "client/" + name }
 
-// own reads a request of the client. If the request belongs to another client, own returns CallerNotFound.
+// t.own reads a request of the client. If the request belongs to another client, the error is CallerNotFound.
 func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
 	if _, err := t.client(client); err != nil {
 		return store.Conversation{}, store.Call{}, err

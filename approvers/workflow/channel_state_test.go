@@ -18,8 +18,8 @@ func (h *harness) hearsLog() func() int {
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where lists the kind and address of each outbox message of the given refs that is shown in Slack or waits for
-// delivery.
+// h.where lists the outbox messages of the given refs that are shown in Slack or wait for delivery. Each entry has the
+// kind and the address of the message.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string

@@ -55,8 +55,8 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 
 // TestCrashPoints kills the process at every named point on the path of a call, with tools of each protection level. A
 // new process then continues with the same store. An unprotected tool must not run twice: the outcome of an interrupted
-// run is unknown, and the bot asks people. The bot runs a tool of another protection level again, with the same
-// idempotency key. If no run was interrupted, every call must run once.
+// run is unknown, and the bot asks people. The bot repeats an interrupted run of a tool of another protection level,
+// with the same idempotency key. If no run was interrupted, every call must run once.
 //
 // After an interrupted run, TestCrashPoints also kills the next process at each point.
 func TestCrashPoints(t *testing.T) {

@@ -45,7 +45,7 @@ func (w *environment) through() {
 	w.t.Fatal("after 1000 steps of the clock, timers are still left")
 }
 
-// next returns the time when the next timer is due. If there is no timer, next returns zero.
+// w.next returns the time when the next timer is due. If there is no timer, the result is zero.
 func (w *environment) next() (next time.Time) {
 	w.t.Helper()
 	for _, kind := range timed {

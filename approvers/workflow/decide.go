@@ -85,8 +85,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request that the current tools or policy changed. Transactions that do not change the request
-// in another way use applyIfChanged.
+// applyIfChanged writes a request that the current tools or policy changed. If a transaction makes no other change to
+// the request, it calls applyIfChanged.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -199,8 +199,8 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
 // onRequest runs one person's action on a request. Before the action, onRequest updates the request to the current
-// tools and policy. If the action is denied, onRequest records the denial under the name what. onRequest also stores
-// the update if the action is denied. onRequest returns the new request.
+// tools and policy. If the action is denied, onRequest records the denial under the name what. The update is stored
+// even if the action is denied. onRequest returns the new request.
 func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -360,9 +360,9 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// since sets the field Since of each Shown. This field is the time when the message first showed the request with its
-// current digest. If the previous version of the message showed the same digest, the field is copied from the previous
-// version. If the digest is new, the field is the current time.
+// The method since sets the field Since of each Shown. This field is the time when the message first showed the request
+// with its current digest. If the previous version of the message showed the same digest, the field is copied from the
+// previous version. If the digest is new, the field is the current time.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil

@@ -404,13 +404,14 @@ func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 // messages of the share. The earlier owner can have posted only the listed messages without a record of the post. Every
 // other message was recorded as posted, or was added after this process got the share.
 
-// inherited has, for each share of this process, the outbox messages that waited when the process got the share.
+// inherited holds the outbox messages that waited when this process got a share. The keys of shares are the numbers of
+// the shares.
 type inherited struct {
 	mu     sync.Mutex
 	shares map[int]inheritance
 }
 
-// inheritance has the outbox messages that waited in a share.
+// inheritance holds the outbox messages that waited in one share.
 type inheritance struct {
 	listed   time.Time // by the clock of Replica.Since
 	messages map[string]bool
@@ -465,7 +466,7 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got the message's share. The parameter since is the time at
+// i.has reports whether a message waited when this process got the message's share. The parameter since is the time at
 // which this process last got the share. If the share's messages were not listed after this time, known is false.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()

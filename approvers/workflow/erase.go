@@ -52,7 +52,7 @@ type erasing struct {
 	done          Erased
 }
 
-// find reads the chain's call, request and executions, and checks that they have ended.
+// e.find reads the chain's call, request and executions, and checks that they have ended.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (e *erasing) find() error {
 	return e.over()
 }
 
-// over checks that the call, its request and its executions have ended.
+// e.over checks that the call, its request and its executions have ended.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
@@ -123,7 +123,7 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// homes erases the stored versions of all Home tabs, because each version may have shown the call. The Home tabs are
+// e.homes erases the stored versions of all Home tabs, because each version may have shown the call. The Home tabs are
 // then rendered again immediately.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
@@ -139,7 +139,7 @@ func (e *erasing) homes() error {
 	})
 }
 
-// outboxMessages erases the posted versions of every message that showed the call.
+// e.outboxMessages erases the posted versions of every message that showed the call.
 func (e *erasing) outboxMessages() error {
 	refs := []string{e.chain}
 	if e.call != nil {
@@ -204,7 +204,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the payloads of an audit chain's records, and records the erasure in the chain. The parameter only
+// e.payloads erases the payloads of an audit chain's records, and records the erasure in the chain. The last parameter
 // lists the records whose payloads are erased. If this list is empty, the payloads of all records are erased.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
@@ -239,7 +239,7 @@ func (e *erasing) shownBeside(chain string) error {
 	return e.payloads(chain, seqs)
 }
 
-// records erases the texts in the request, the executions and the call.
+// e.records erases the texts in the request, the executions and the call.
 func (e *erasing) records() error {
 	if e.request != nil {
 		if err := e.PutRequest(e.request.Erase()); err != nil {
@@ -283,7 +283,7 @@ func (e *erasing) callerTexts() error {
 // erasedResult is the call's result in later prompts to the model.
 const erasedResult = `{"status":"erased"}`
 
-// attachments erases the files of a run, and its elicitations with their answers.
+// e.attachments erases the files of a run, and its elicitations with their answers.
 func (e *erasing) attachments(execution string) error {
 	n, err := e.EraseFiles(execution)
 	if err != nil {

@@ -309,7 +309,7 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	}
 }
 
-// requestIn proposes one call that needs approval in a turn.
+// requestIn makes the model of a turn request one call. The call needs approval.
 func (h *harness) requestIn(turn, spec string) approvers.Request {
 	h.t.Helper()
 	return h.request(h.propose(turn, spec)[0].Request)

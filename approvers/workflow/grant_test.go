@@ -66,7 +66,7 @@ func (h *harness) granted(uses int) approvers.Grant {
 	return g
 }
 
-// next makes alice ask for one more call in the same thread.
+// h.next makes alice ask for one more call in the same thread.
 func (h *harness) next(spec string) store.Call {
 	h.t.Helper()
 	return h.propose(h.say(alice, "one more").Turn, spec)[0]

@@ -27,7 +27,7 @@ func (d *disk) do(e traced) {
 	}
 }
 
-// on applies a write or a truncation to a file.
+// e.on applies a write or a truncation to a file.
 func (e traced) on(file []byte) []byte {
 	end := e.off
 	if e.kind == wrote {

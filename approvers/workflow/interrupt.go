@@ -106,7 +106,7 @@ func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner conte
 	}
 }
 
-// has reports whether the given handler is running in this process.
+// h.has reports whether the given handler is running in this process.
 func (h *runningHandlers) has(what handled) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -152,7 +152,7 @@ func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	}
 }
 
-// other returns a living replica that is not the given replica.
+// s.other returns a living replica that is not the given replica.
 func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// show records that Slack shows an outbox message in its current state.
+// show acts as Slack, and shows an outbox message in the message's current state.
 func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	s.Channel, s.TS = "C-"+s.To, "ts-"+s.ID
@@ -37,7 +37,7 @@ func (h *harness) message(id string) store.OutboxMessage {
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
-// only returns the outbox message of a kind for a ref. The test fails unless the ref has exactly one message of this
+// h.only returns the outbox message of a kind for a ref. The test fails unless the ref has exactly one message of this
 // kind.
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()

@@ -327,7 +327,7 @@ func TestPauseIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// showAll records that Slack shows every wanted message.
+// showAll acts as Slack, and shows every message that waits for delivery.
 func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {

@@ -492,7 +492,7 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion records that Slack shows a question with a given ts at some addresses, and refuses it at all other
+// showsQuestion acts as Slack. The question is shown with a given ts at some addresses, and is refused at all other
 // addresses. If lost is set, the question is deleted afterwards.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()

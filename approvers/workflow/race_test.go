@@ -175,7 +175,7 @@ func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKi
 	return ra.told(err)
 }
 
-// told counts the answers that people got, and how many of the answers are denials.
+// told adds an answer that a person got to the counts of the race.
 func (ra *race) told(err error) error {
 	select {
 	case ra.answered <- struct{}{}:

@@ -250,8 +250,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	return t.tellQueued(turn)
 }
 
-// tellGap posts in a conversation that the bot was away when the message was written. A conversation gets one post for
-// each gap. The parameter recent has the conversation's earlier messages.
+// tellGap posts a notice in a conversation. The notice says that the bot was away when a message was written. A
+// conversation gets one notice for each gap. The parameter recent has the conversation's earlier messages.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -325,8 +325,8 @@ func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	return t.tellQueued(turn)
 }
 
-// tellQueued posts in the conversation that messages wait for the turn to end. Each turn gets only one post about
-// waiting messages.
+// tellQueued posts a notice in the conversation. The notice says that messages wait for the turn to end. Each turn gets
+// only one of these notices.
 func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }

@@ -233,15 +233,15 @@ type relevance struct {
 	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
-// first returns the first of the times at which the message is posted again; see reposts.
+// l.first returns the first of the times at which the message is posted again; see reposts.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the first time after now at which the message is posted again; see reposts. If all times have passed,
-// next returns zero.
+// l.next returns the first time after now at which the message is posted again; see reposts. If all times have passed,
+// the result is zero.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}

@@ -69,7 +69,7 @@ var taken = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 
 var fromBackup = workflow.Restoration{Who: anna.ID, Backup: "monday.db", Hash: "00ff", Taken: taken}
 
-// stopping is a store in which every write after the first n writes fails.
+// stopping is a store whose writes fail after the first n writes.
 type stopping struct {
 	store.Store
 	left int

@@ -26,7 +26,7 @@ func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	return h.call(c.ID)
 }
 
-// again makes a person ask for another run of a call.
+// h.again makes a person ask for another run of a call.
 func (h *harness) again(who approvers.Identity, execution string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Channel: "C0002"}

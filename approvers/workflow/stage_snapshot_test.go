@@ -101,7 +101,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at sets the clock to a time, and handles all due timers in order.
+// h.at sets the clock to a time, and handles all due timers in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {

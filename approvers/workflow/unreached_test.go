@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// refuse records that Slack refuses all waiting outbox messages of a request. A refusal may add messages, so refuse
+// refuse acts as Slack, and refuses all waiting outbox messages of a request. A refusal may add messages, so refuse
 // repeats this until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()

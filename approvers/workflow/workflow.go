@@ -351,7 +351,7 @@ func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// now returns the time in microseconds, because every store backend keeps this precision.
+// w.now returns the time in microseconds, because every store backend keeps this precision.
 func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
 // settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.

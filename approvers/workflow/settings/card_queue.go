@@ -107,10 +107,10 @@ func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
 	return turn
 }
 
-// next returns the index in Held of the card that leaves the queue next. next chooses the requester with the fewest
-// open cards, so that a requester with many cards does not delay the cards of other people. If several requesters have
-// equally few open cards, next chooses the requester whose last card was opened first. The result is the oldest card of
-// the chosen requester.
+// l.next returns the index in Held of the card that leaves the queue first. The method chooses the requester with the
+// fewest open cards, so that a requester with many cards does not delay the cards of other people. If several
+// requesters have equally few open cards, the method chooses the requester whose last card was opened first. The result
+// is the oldest card of the chosen requester.
 func (l *CardQueue) next() (place int) {
 	open := map[approvers.PersonID]int{}
 	for _, c := range l.Open {

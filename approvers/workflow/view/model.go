@@ -50,7 +50,7 @@ type Call struct {
 	Asks      bool                  // its run waits for an answer from the person who asked
 }
 
-// Settled reports whether the text about the call in its step's message can't change any more.
+// Settled reports whether the description of the call in the message about its step is final.
 func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }
