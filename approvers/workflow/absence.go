@@ -125,7 +125,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 // absenceChain returns the name of the audit chain of a person's absences.
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
-// present returns the users who are not away. If all users are away, present returns all users.
+// t.present returns the users who are not away. If all users are away, the result is all users.
 func (t peopleTx) present(users []string) ([]string, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
@@ -229,9 +229,8 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability handles which approvers of a stage can be reached. ResolveAvailability adds stand-ins to the
-// stage. If nobody can be reached, ResolveAvailability asks the lead. people are the stage's approvers at the time of
-// snapshot.
+// ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage. If
+// nobody can be reached, ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)

@@ -252,7 +252,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave makes a person set or end an absence. A new absence begins now or soon.
+// c.leave makes a person set or end an absence. A new absence begins now or soon.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {

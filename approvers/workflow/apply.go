@@ -95,7 +95,7 @@ type TurnBegan struct {
 	Caller bool      // another agent asks
 }
 
-// happened adds an event to the transaction. The event is reported after the commit.
+// t.happened adds an event to the transaction. The event is reported after the commit.
 func (t *tx) happened(e Event) {
 	e.At = t.now
 	t.events = append(t.events, e)

@@ -128,7 +128,7 @@ func (t cardsTx) changedBundle(r approvers.Request) error {
 	return t.outbox.changedThose(refresh{ref: r.Turn, bundle: r.Bundle}, func(s store.OutboxMessage) bool { return s.Bundle == r.Bundle })
 }
 
-// bundled returns the requests of a bundle's card. The requests are in the order of their calls.
+// t.bundled returns the requests of a bundle's card. The requests are in the order of their calls.
 func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {

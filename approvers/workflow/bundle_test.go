@@ -22,7 +22,7 @@ func putUp(s view.Model) (shows []store.Shown) {
 	return shows
 }
 
-// bundled makes alice write a message, for which the model requests several calls in one step. bundled returns the
+// h.bundled makes alice write a message, for which the model requests several calls in one step. bundled returns the
 // requests of these calls.
 func (h *harness) bundled(specs ...string) []approvers.Request {
 	h.t.Helper()
@@ -35,8 +35,8 @@ func (h *harness) bundled(specs ...string) []approvers.Request {
 	return out
 }
 
-// cards lists the cards of a step's requests. Each entry has the card's address and the arguments of the call. For the
-// card of a bundle, the arguments of its calls are in brackets.
+// h.cards lists the cards of a step's requests. Each entry has the card's address and the arguments of the call. For
+// the card of a bundle, the arguments of its calls are in brackets.
 func (h *harness) cards(requests ...approvers.Request) string {
 	h.t.Helper()
 	var out []string

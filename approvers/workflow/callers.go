@@ -258,9 +258,9 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{asked})
 }
 
-// repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the same
-// key. A call without a key repeats the client's last identical call without a key, until the result of the last call
-// is delivered.
+// t.repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the
+// same key. A call without a key repeats the client's last identical call without a key, until the result of the last
+// call is delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		for _, place := range placesOf(p) {
@@ -348,7 +348,7 @@ func (t *tx) toolOf(name, hash string) (Tool, bool) {
 	return orUndeclared(tool, ok, name, hash)
 }
 
-// rejected returns the client's last request for an identical call if people rejected the request less than
+// t.rejected returns the client's last request for an identical call if people rejected the request less than
 // RejectionHolds ago. In all other cases, rejected returns "".
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
 	if client.RejectionHolds == 0 {
@@ -680,7 +680,7 @@ func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	return t.PutSetting(s)
 }
 
-// called records that a call has changed. After the commit, each caller that waits for the call is woken. called
+// t.called records that a call has changed. After the commit, each caller that waits for the call is woken. called
 // ignores calls of Countersign's own agent.
 func (t callersTx) called(call string) {
 	if strings.HasPrefix(call, "req_") {

@@ -65,7 +65,7 @@ func (h *harness) callerView(client, id string) view.CallerRequest {
 	return v
 }
 
-// claims makes the client ci claim a request with the request's current arguments.
+// h.claims makes the client ci claim a request with the request's current arguments.
 func (h *harness) claims(id string) error {
 	h.t.Helper()
 	return h.Callers.Claim(h.ctx(), ci, id, hashText(h.callerView("ci", id).Execution.Args))

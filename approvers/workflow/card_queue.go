@@ -196,7 +196,7 @@ func (t cardsTx) recountCardQueues(id string) error {
 	return t.PutRequest(r)
 }
 
-// places returns the addresses of a pending request's cards. These are the addresses of the stage's approvers, of
+// t.places returns the addresses of a pending request's cards. These are the addresses of the stage's approvers, of
 // stand-ins, and of leads that an escalation added.
 func (t cardsTx) places(r approvers.Request) []string {
 	out := t.addresses(r)
@@ -224,7 +224,7 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// unseen reports whether a request waits in the queue of every one of its addresses. In this case, nobody can see the
+// t.unseen reports whether a request waits in the queue of every one of its addresses. In this case, nobody can see the
 // request's card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {

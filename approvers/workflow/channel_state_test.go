@@ -34,7 +34,7 @@ func (h *harness) where(refs ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// leads changes a policy so that the leads read their cards in the channel #leads.
+// The function leads changes a policy so that the leads read their cards in the channel #leads.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
 // TestALostChannel checks that the open messages of each kind immediately move from a lost channel to direct messages.

@@ -124,7 +124,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people performs the next action of a person on the messages that Slack shows. people returns false if no person has
+// w.people performs the next action of a person on the messages that Slack shows. people returns false if no person has
 // an action left.
 func (w *environment) people() bool {
 	if w.silent {

@@ -85,7 +85,7 @@ func (w *environment) slack(a act) {
 	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
 }
 
-// life runs the bot until no work is left. After each crash, life starts a new process.
+// w.life runs the bot until no work is left. After each crash, life starts a new process.
 func (w *environment) life() {
 	w.t.Helper()
 	for range 1000 {
@@ -121,8 +121,8 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// leave ends a killed process. leave copies the store's file before it closes the store, and the next process gets only
-// the copy. For a database, no copy is needed, because the server rolls back the changes that were not committed.
+// w.leave ends a killed process. leave copies the store's file before it closes the store, and the next process gets
+// only the copy. For a database, no copy is needed, because the server rolls back the changes that were not committed.
 func (w *environment) leave() {
 	w.t.Helper()
 	if w.database != "" {
@@ -157,7 +157,7 @@ func (w *environment) alive() (finished bool) {
 	return true
 }
 
-// step does the next due work, if any work is due.
+// w.step does the next due work, if any work is due.
 func (w *environment) step() bool {
 	for _, d := range w.deliveries {
 		if d.received {

@@ -218,8 +218,8 @@ func (s *crashSum) String() string {
 	return out.String()
 }
 
-// live runs the bot until no work is left. After each crash, live starts a new process. At each point, live calls stop
-// with the number of points and crashes so far. If stop returns true, live kills the process at this point. live
+// s.live runs the bot until no work is left. After each crash, live starts a new process. At each point, live calls
+// stop with the number of points and crashes so far. If stop returns true, live kills the process at this point. live
 // returns the number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
@@ -292,7 +292,7 @@ func came(effect approvers.Effect, cut bool) string {
 	return "again"
 }
 
-// execution checks the final state of one execution.
+// s.execution checks the final state of one execution.
 func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) {
 	w.t.Helper()
 	count := map[approvers.AuditKind]int{}

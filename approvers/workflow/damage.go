@@ -363,7 +363,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	}, t.PutExecution(e)
 }
 
-// recorded returns an execution with the state from its audit records.
+// t.recorded returns an execution with the state from its audit records.
 func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord) approvers.Execution {
 	for _, a := range chain {
 		if a.Facts["execution"] != e.ID {

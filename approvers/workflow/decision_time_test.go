@@ -27,7 +27,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 	return workflow.Click{}
 }
 
-// shows acts as Slack, and shows every card of a request in the card's current state.
+// h.shows acts as Slack, and shows every card of a request in the card's current state.
 func (h *harness) shows(request string) {
 	h.t.Helper()
 	for _, s := range h.messagesOf(request) {

@@ -401,8 +401,8 @@ func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 // have posted an outbox message and stopped before it recorded the post. If this process posted the message too, Slack
 // would show the message twice. So this process first has to search Slack for the message. A search costs calls, and
 // Slack limits the number of calls. To avoid needless searches, a process that gets a share lists the waiting outbox
-// messages of the share. The earlier owner can have posted only the listed messages without a record of the post. Every
-// other message was recorded as posted, or was added after this process got the share.
+// messages of the share. Only a listed message may have been posted without a record. Every other message was recorded
+// as posted, or was added after this process got the share.
 
 // inherited holds the outbox messages that waited when this process got a share. The keys of shares are the numbers of
 // the shares.
@@ -417,7 +417,7 @@ type inheritance struct {
 	messages map[string]bool
 }
 
-// mostInherited is the maximum number of outbox messages of each rank that inherit reads.
+// For each rank, inherit reads at most mostInherited outbox messages.
 const mostInherited = 10_000
 
 // inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many

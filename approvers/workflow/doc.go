@@ -2,12 +2,12 @@
 // example, Workflow.Requests.Decide), and is one transaction of the store. State, audit records, timers and outbox
 // messages change together in this transaction. If the transaction fails, none of them changes.
 //
-// Four parts of the program call the use cases. Package bot calls them for clicks and messages from Slack. Package
-// agent calls them for the model. Package store/jobs calls them for timers. The command line calls them for operators.
-// The package does not depend on Slack or on a model. The package guarantees the following invariants. A delivery from
-// Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. A tool with effects
-// runs at most once. Every tool call gets exactly one result. Every change has an audit record. The methods never wait
-// for later work. They store later work as a timer, so a process may stop at any instruction.
+// Four parts of the program call the use cases. Package bot calls use cases for clicks and messages from Slack. Package
+// agent calls use cases for the model. Package store/jobs calls use cases for timers. The command line calls use cases
+// for operators. The package does not depend on Slack or on a model. The package guarantees the following invariants. A
+// delivery from Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. A tool
+// with effects runs at most once. Every tool call gets exactly one result. Every change has an audit record. The
+// methods never wait for later work. They store later work as a timer, so a process may stop at any instruction.
 //
 // # Concepts
 //

@@ -16,7 +16,7 @@ import (
 
 var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
 
-// asks starts a run that alice asked for, makes the run ask a question, and waits until the question is stored. The
+// h.asks starts a run that alice asked for, makes the run ask a question, and waits until the question is stored. The
 // channel done receives the error that Elicit returns.
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// written returns the text of all stored records about a turn's calls and about their Slack messages. The messages of
+// h.written returns the text of all stored records about a turn's calls and about their Slack messages. The messages of
 // the turn are left out.
 func (h *harness) written(turn string) string {
 	h.t.Helper()

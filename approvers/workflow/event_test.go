@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// counts records the workflow's events. Each event is recorded as one or two words.
+// h.counts records the workflow's events. Each event is recorded as one or two words.
 func (h *harness) counts() *[]string {
 	var out []string
 	h.Count = func(_ context.Context, e workflow.Event) {

@@ -24,7 +24,7 @@ func flooding(p *approvers.Policy) {
 	}
 }
 
-// floods makes a client propose n calls, and returns the ids of their requests.
+// h.floods makes a client propose n calls, and returns the ids of their requests.
 func (h *harness) floods(c approvers.Client, n int) (ids []string) {
 	h.t.Helper()
 	for range n {

@@ -53,7 +53,7 @@ func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	})
 }
 
-// finished writes an execution that ended, and the consequences of its end.
+// t.finished writes an execution that ended, and the consequences of its end.
 func (t runsTx) finished(e approvers.Execution) error {
 	if err := t.questions.cancelElicitations(e.ID, whyOver); err != nil {
 		return err

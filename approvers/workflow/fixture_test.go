@@ -130,7 +130,7 @@ func (b *toolbox) Fingerprint() string {
 	return strings.Join(lines, "\n")
 }
 
-// asks adds a tool with which the model asks people a question.
+// b.asks adds a tool with which the model asks people a question.
 func (b *toolbox) asks(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -44,7 +44,7 @@ func (h *harness) grantMore(who approvers.Identity, request string, uses int, wi
 	return g[len(g)-1]
 }
 
-// grants lists the open grants.
+// h.grants lists the open grants.
 func (h *harness) grants() []approvers.Grant {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
@@ -55,7 +55,7 @@ func (h *harness) grant(id string) approvers.Grant {
 	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
-// granted makes alice ask for a refund, which lead approves together with a grant. granted then ends the turn with an
+// h.granted makes alice ask for a refund, which lead approves together with a grant. granted then ends the turn with an
 // answer.
 func (h *harness) granted(uses int) approvers.Grant {
 	h.t.Helper()

@@ -246,7 +246,7 @@ func (h *harness) messagesOf(ref string) []store.OutboxMessage {
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }
 
-// timers returns the timers of some kinds. The keys are the Refs of the timers.
+// h.timers returns the timers of some kinds. The keys are the Refs of the timers.
 func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	h.t.Helper()
 	out := map[string]store.Timer{}
@@ -318,7 +318,7 @@ func (h *harness) notRun(execution string) {
 	}
 }
 
-// due handles all due timers in order with the workflow's own handlers, until no timer is due.
+// h.due handles all due timers in order with the workflow's own handlers, until no timer is due.
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
@@ -351,7 +351,7 @@ func (h *harness) answer(turn string) {
 	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
 }
 
-// kinds returns the kinds of an audit chain's records as one string.
+// h.kinds returns the kinds of an audit chain's records as one string.
 func (h *harness) kinds(chain string) string {
 	h.t.Helper()
 	var out []string

@@ -118,7 +118,7 @@ func (h *runningHandlers) has(what handled) bool {
 	return false
 }
 
-// working returns the running handlers.
+// h.working returns the running handlers.
 func (h *runningHandlers) working() (all []handled) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,7 +163,7 @@ const (
 	callersLook = 5           // looks after which each waiting caller reads its request again
 )
 
-// news returns the news about the transaction for the other replicas.
+// t.news returns the news about the transaction for the other replicas.
 func (t *tx) news() (news []string) {
 	if t.changesPolicy {
 		news = append(news, newsPolicy)
@@ -183,8 +183,8 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
-// Tell sends a message to the other replicas. Each of them calls Config.HearTold with the message. The message may be
-// lost.
+// Tell sends a message to the other replicas. Each of these replicas calls Config.HearTold with the message. The
+// message may be lost.
 func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
 
 // hear handles the news of another replica's transaction. hear cancels the work that the transaction has ended. If the

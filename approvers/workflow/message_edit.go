@@ -53,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// lost finds the outbox message of a deleted Slack message, and marks the outbox message as lost.
+// t.lost finds the outbox message of a deleted Slack message, and marks the outbox message as lost.
 func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *Intake) ThreadGone(ctx context.Context, conversation string) error {
 	})
 }
 
-// deleted reports whether Slack has reported the deletion of a message.
+// t.deleted reports whether Slack has reported the deletion of a message.
 func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	_, err := t.Inbox(DeletionID(channel, ts))
 	return err == nil, store.IgnoreNotFound(err)

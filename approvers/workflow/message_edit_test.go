@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// spoken returns a message of a person in the thread. The ts of the message is the current time.
+// h.spoken returns a message of a person in the thread. The ts of the message is the current time.
 func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingMessage {
 	h.n++
 	return workflow.IncomingMessage{

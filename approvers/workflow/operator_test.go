@@ -14,7 +14,7 @@ import (
 
 var anna = approvers.Operates(approvers.Operator("anna"))
 
-// order returns a click of the operator at the command line on the current state of a request.
+// h.order returns a click of the operator at the command line on the current state of a request.
 func (h *harness) order(kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	return workflow.Click{Who: anna, Request: request, Kind: kind, Reason: "Slack is down", Digest: h.request(request).Digest}
@@ -25,7 +25,7 @@ func (h *harness) allowBreakGlass() {
 	h.policy.Store(policy("policy-glass", func(p *approvers.Policy) { p.Tools[3].BreakGlass = true }))
 }
 
-// told lists the addresses to which a notice about a request goes.
+// h.told lists the addresses to which a notice about a request goes.
 func (h *harness) told(request string, note store.Note) (to []string) {
 	for _, s := range h.messagesOf(request) {
 		if s.Note == note {

@@ -66,7 +66,7 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 	return t.ClearTimer(s.Rank.Timer(), s.ID)
 }
 
-// changed schedules an update of an outbox message whose content has changed. If the message waits for delivery
+// t.changed schedules an update of an outbox message whose content has changed. If the message waits for delivery
 // already, it keeps its place in the delivery queue. The bot renders a message just before it sends the message, so one
 // update can show several changes.
 func (t outboxTx) changed(s store.OutboxMessage) error {
@@ -128,7 +128,7 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
-// addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
+// t.addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
 // address. The members of a user group read their cards by direct message. Each address is listed once.
 func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 

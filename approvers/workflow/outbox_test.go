@@ -53,7 +53,7 @@ func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	return found[0]
 }
 
-// wanted lists the addresses of outbox messages whose current state Slack does not show yet.
+// h.wanted lists the addresses of outbox messages whose current state Slack does not show yet.
 func (h *harness) wanted(ref string) string {
 	h.t.Helper()
 	var out []string

@@ -343,7 +343,7 @@ func (h *harness) showAll() {
 	}
 }
 
-// survives calls fn. If fn kills the process, survives returns false.
+// h.survives calls fn. If fn kills the process, survives returns false.
 func (h *harness) survives(fn func()) (alive bool) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// words returns a click that submits a text.
+// h.words returns a click that submits a text.
 func (h *harness) words(who approvers.Identity, request, text string) workflow.Click {
 	h.t.Helper()
 	c := h.clickOn(who, "", request)
@@ -27,7 +27,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 	return r
 }
 
-// notices lists the notices to people about a request, for example "fallen user:U0002 1".
+// h.notices lists the notices to people about a request, for example "fallen user:U0002 1".
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
@@ -39,7 +39,7 @@ func (h *harness) notices(request string) string {
 	return strings.Join(out, ", ")
 }
 
-// places lists the addresses of a request's outbox messages of a kind that are shown in Slack or wait for delivery.
+// h.places lists the addresses of a request's outbox messages of a kind that are shown in Slack or wait for delivery.
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string

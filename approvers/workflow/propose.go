@@ -251,7 +251,7 @@ func plainFault(err error) string {
 	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
-// secrets returns which arguments of a tool must be masked. The tool's schema and the policy name these arguments.
+// t.secrets returns which arguments of a tool must be masked. The tool's schema and the policy name these arguments.
 func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)

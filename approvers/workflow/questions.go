@@ -96,7 +96,7 @@ func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inc
 	return true, t.answered(open[0], u.Who, u.Text)
 }
 
-// answered gives a person's answer to the model as the call's result.
+// t.answered gives a person's answer to the model as the call's result.
 func (t questionsTx) answered(call store.Call, who approvers.Identity, answer string) error {
 	q := *call.ModelQuestion
 	q.Answer, q.By, q.Name, q.At = answer, who.ID, who.Name, t.now
@@ -194,7 +194,7 @@ func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) 
 	return done, true
 }
 
-// waiting returns the elicitations that runs wait for.
+// w.waiting returns the elicitations that runs wait for.
 func (w *elicitationsUnderWay) waiting() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

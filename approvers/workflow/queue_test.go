@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// texts returns the texts of a model call's messages, in order.
+// The function texts returns the texts of a model call's messages, in order.
 func texts(b workflow.Brief) string {
 	var out []string
 	for _, m := range b.Messages {
@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders are told that their
-// messages wait only if the turn then waits for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. If the turn waits for people
+// after the model call, the senders are told that their messages wait. If not, the senders are told nothing.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.messagesOf(turn) {

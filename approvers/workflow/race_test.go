@@ -175,7 +175,7 @@ func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKi
 	return ra.told(err)
 }
 
-// told adds an answer that a person got to the counts of the race.
+// ra.told adds an answer that a person got to the counts of the race.
 func (ra *race) told(err error) error {
 	select {
 	case ra.answered <- struct{}{}:
@@ -190,7 +190,7 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won returns how many people's actions were accepted. The denials of all other people must have one of the given
+// ra.won returns how many people's actions were accepted. The denials of all other people must have one of the given
 // codes. If a denial has another code, won returns an error.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
@@ -207,7 +207,7 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	return n, nil
 }
 
-// exact compares the audit records and the outbox messages of finished requests with the people's actions. Each
+// r.exact compares the audit records and the outbox messages of finished requests with the people's actions. Each
 // decision and each denial must have one record. An approved call must have one run and one result, and any other call
 // must have one result. Each stage that was reached must have one card. Other records and messages are faults.
 func (r *raceHarness) exact(ra *race) error {

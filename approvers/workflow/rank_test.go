@@ -12,7 +12,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// ranks returns the rank, which is the delivery priority, of each kind of outbox message of the given refs.
+// h.ranks returns the rank, which is the delivery priority, of each kind of outbox message of the given refs.
 func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	h.t.Helper()
 	out := map[store.OutboxKind]store.Rank{}

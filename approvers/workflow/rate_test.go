@@ -45,15 +45,15 @@ func (c *running) jump(d time.Duration) {
 	c.looks = 0
 }
 
-// looked reports whether the clock was read at least the given number of times since it was set.
+// c.looked reports whether the clock was read at least the given number of times since it was set.
 func (c *running) looked(times int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.looks >= times
 }
 
-// late returns the time that has passed since a due time. If the clock was set forward past the due time, late returns
-// the time since the clock was set.
+// c.late returns the time that has passed since a due time. If the clock was set forward past the due time, late
+// returns the time since the clock was set.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -70,7 +70,7 @@ type lateness struct {
 	all map[string]time.Duration
 }
 
-// timed returns a handler that calls handle and measures the time from the timer's due time to the commit. After the
+// l.timed returns a handler that calls handle and measures the time from the timer's due time to the commit. After the
 // clock was set back, a timer may be handled that is not due by the new clock. The timer is then handled a second time,
 // so the last measurement counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
@@ -85,7 +85,7 @@ func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	}
 }
 
-// count returns the number of requests whose transitions have been measured.
+// l.count returns the number of requests whose transitions have been measured.
 func (l *lateness) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,8 +206,8 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	return requests
 }
 
-// spread sets the due times of the requests. The first request is due at the time first. The duration apart is between
-// the due times of two requests.
+// spread sets the due times of the requests. The parameter first is the due time of the first request. The parameter
+// apart is the duration between the due times of two requests.
 func spread(t *testing.T, s store.Store, requests []string, first time.Time, apart time.Duration) {
 	t.Helper()
 	for from := 0; from < len(requests); from += 500 {

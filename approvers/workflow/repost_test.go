@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// loses delivers Slack's event about the deletion of an outbox message.
+// h.loses delivers Slack's event about the deletion of an outbox message.
 func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// lost makes a call run with an unknown outcome, and returns the call.
+// h.lost makes a call run with an unknown outcome, and returns the call.
 func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]

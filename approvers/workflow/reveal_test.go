@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// masks makes the policy mask an argument of refunds.
+// h.masks makes the policy mask an argument of refunds.
 func (h *harness) masks(change ...func(*approvers.ToolPolicy)) {
 	h.policy.Store(policy("policy-masked", func(p *approvers.Policy) {
 		p.Tools[3].Secrets = []string{"iban"}

@@ -77,7 +77,7 @@ func (w *workingHarness) work(workers map[store.TimerKind]jobs.Worker) {
 	go func() { w.done <- w.Work(ctx, workers) }()
 }
 
-// stop ends Work and returns its error.
+// w.stop ends Work and returns its error.
 func (w *workingHarness) stop() error {
 	if w.cancel == nil {
 		return nil

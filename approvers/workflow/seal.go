@@ -55,7 +55,7 @@ func lastHead(r store.Reader) (store.Head, error) {
 	return last, err
 }
 
-// seal signs and stores the next head after last.
+// seal signs and stores the next head. The parameter last is the head before it.
 func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
 	s, now, err := t.sealed(last, keys[0].Origin())
 	if err != nil {
@@ -97,7 +97,7 @@ func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []
 	return t.PutSetting(s)
 }
 
-// sealed reads the state from which the next head is computed. If the state does not match the last head, sealed
+// t.sealed reads the state from which the next head is computed. If the state does not match the last head, sealed
 // rebuilds the state from the journal.
 func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
@@ -126,7 +126,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// made reports whether the state s was written together with the head h.
+// s.made reports whether the state s was written together with the head h.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)

@@ -29,7 +29,8 @@ func (o *headHarness) to(channel string) {
 	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Audit = approvers.AuditPost{Channel: channel, Every: 10 * time.Minute} }))
 }
 
-// heads returns the outbox message of the signed heads. If the store has no such message, heads returns the zero value.
+// o.heads returns the outbox message of the signed heads. If the store has no such message, heads returns the zero
+// value.
 func (o *headHarness) heads() store.OutboxMessage {
 	o.Helper()
 	all := o.messagesOf("heads")
@@ -42,7 +43,7 @@ func (o *headHarness) heads() store.OutboxMessage {
 	return all[0]
 }
 
-// post posts a head that is due, as the bot does.
+// o.post posts a head that is due, as the bot does.
 func (o *headHarness) post() {
 	o.Helper()
 	if s := o.heads(); s.State == store.OutboxWanted {
@@ -61,7 +62,7 @@ func (o *headHarness) post() {
 	}
 }
 
-// step advances the clock, adds audit records, and seals them.
+// o.step advances the clock, adds audit records, and seals them.
 func (o *headHarness) step(after time.Duration, records int) {
 	o.Helper()
 	o.clock.pass(after)

@@ -80,7 +80,7 @@ func (h *harness) depart(ctx context.Context, t store.Timer) error {
 	return h.People.Depart(ctx, t, roles)
 }
 
-// away makes a person set an absence that begins now and lasts for d.
+// h.away makes a person set an absence that begins now and lasts for d.
 func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...approvers.Identity) approvers.Absence {
 	h.t.Helper()
 	m := workflow.Departure{Inbox: h.command(), Who: who, Until: h.clock.Now().Add(d)}
@@ -124,7 +124,7 @@ func (h *harness) at(then time.Time) {
 // timed lists the timer kinds whose handlers notify people or end a request.
 var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerAway, store.TimerLeave}
 
-// reminders returns how many reminders of a request each person got.
+// h.reminders returns how many reminders of a request each person got.
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}

@@ -11,7 +11,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// stop makes a person click the button Stop.
+// h.stop makes a person click the button Stop.
 func (h *harness) stop(who approvers.Identity, turn string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// ran makes alice ask for a refund, which lead approves unchanged, and runs the call.
+// h.ran makes alice ask for a refund, which lead approves unchanged, and runs the call.
 func (h *harness) ran(amount int) approvers.Request {
 	h.t.Helper()
 	r := h.ask(fmt.Sprintf(`issue_refund {"amount":%d,"currency":"USD"}`, amount))
@@ -22,7 +22,7 @@ func (h *harness) ran(amount int) approvers.Request {
 	return r
 }
 
-// streak returns the number of consecutive calls of issue_refund that were approved unchanged.
+// h.streak returns the number of consecutive calls of issue_refund that were approved unchanged.
 func (h *harness) streak() int {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (int, error) {

@@ -311,7 +311,7 @@ func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*appro
 	return denied, nil
 }
 
-// leave tells the model that the outcome of a run is unknown. People may report the outcome later.
+// t.leave tells the model that the outcome of a run is unknown. People may report the outcome later.
 func (t runsTx) leave(e approvers.Execution) error {
 	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 		return err
@@ -496,7 +496,7 @@ func (t runsTx) changedEarlier(r approvers.Request) error {
 	return t.outbox.changedRef(e.ID)
 }
 
-// superseded handles a person's report about a run whose call is being retried. If the report says that the run
+// t.superseded handles a person's report about a run whose call is being retried. If the report says that the run
 // succeeded, the open retry is voided and the model gets the reported result. For any other report, the people who
 // decide the retry are notified.
 func (t runsTx) superseded(e approvers.Execution, call store.Call) error {

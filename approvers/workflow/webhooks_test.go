@@ -26,7 +26,8 @@ func (h *harness) toTell() []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(store.TimerWebhook, 100) })
 }
 
-// tells makes the due webhook deliveries, as the gateway does. tells returns the types and statuses of the deliveries.
+// h.tells makes the due webhook deliveries, as the gateway does. tells returns the types and statuses of the
+// deliveries.
 func (h *harness) tells() (told []string) {
 	h.t.Helper()
 	for _, timer := range h.toTell() {

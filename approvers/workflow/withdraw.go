@@ -74,7 +74,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	})
 }
 
-// queued lists the messages that wait for the current turn of a conversation to end.
+// t.queued lists the messages that wait for the current turn of a conversation to end.
 func (t turnsTx) queued(conversation string) ([]store.Message, error) {
 	messages, err := t.Messages(conversation, 0)
 	if err != nil {

@@ -166,7 +166,7 @@ type (
 	Questions struct{ *core }
 	// Grants handles grants. Under a grant, calls may run without approval for a limited time.
 	Grants struct{ *core }
-	// People handles absences, and which approvers can be reached.
+	// People handles absences and availability checks.
 	People struct{ *core }
 	// Outbox handles the messages that Slack must show, and the delivery of these messages.
 	Outbox struct{ *core }

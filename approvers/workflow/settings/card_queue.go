@@ -16,7 +16,7 @@ import (
 // CardQueue limits the undecided cards that are open at one address. The store has a queue for each address at which a
 // policy with a cap on open cards has been in force. When the cap is reached, further requests wait in Held without a
 // card. A waiting request is pending: its deadlines run, and an escalation shows the request to the lead. Each request
-// stores the addresses of the queues that count it, so that it can be removed from them when it ends.
+// stores the addresses of the queues that count the request. When the request ends, it is removed from these queues.
 type CardQueue struct {
 	Open  []QueuedCard         `json:"open,omitempty"`
 	Held  []QueuedCard         `json:"held,omitempty"`

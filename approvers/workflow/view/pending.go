@@ -16,7 +16,7 @@ type PendingItem struct {
 	Turn      approvers.Turn       // the call's turn
 }
 
-// named returns the Ref of the outbox messages that show the item, and the id of the item's call.
+// w.named returns the Ref of the outbox messages that show the item, and the id of the item's call.
 func (w PendingItem) named() (ref, call string) {
 	switch {
 	case w.Execution != nil:
