@@ -105,8 +105,8 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	return r, nil
 }
 
-// counted returns the people whose counters a request increases. A caller's request does not increase the counter of
-// the caller's owner.
+// The function counted returns the people whose counters a request increases. A caller's request does not increase the
+// counter of the caller's owner.
 func counted(f approvers.AskFacts) []approvers.PersonID {
 	if f.Caller != nil {
 		return []approvers.PersonID{f.Asker}

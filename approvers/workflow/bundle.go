@@ -210,7 +210,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 	return inTheWay, err
 }
 
-// decided holds the effect of a decision that is not written yet.
+// The type decided holds the effect of a decision that is not written yet.
 type decided struct {
 	click Click
 	currentRequest

@@ -688,7 +688,7 @@ func (t callersTx) called(call string) {
 	}
 }
 
-// end ends the turn of a caller's request after the request's call got its result.
+// t.end ends the turn of a caller's request after the request's call got its result.
 func (t callersTx) end(turn approvers.Turn) error {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {

@@ -416,7 +416,8 @@ func TestCallersKilled(t *testing.T) {
 		}
 		h.ok(h.store.Close())
 		h.open(wrap)
-		// try runs a step. If the process is killed during the step, try repeats the step in a new process.
+		// The function try runs a step. If the process is killed during the step, this function repeats the step in a
+		// new process.
 		try := func(step func() error) (err error) {
 			armed = true
 			defer func() { armed = false }()

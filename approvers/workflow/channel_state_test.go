@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// hearsLog captures the harness's log. The function that hearsLog returns counts the log's lines about lost channels.
+// hearsLog captures the harness's log, and returns a function. This function counts the log's lines about lost
+// channels.
 func (h *harness) hearsLog() func() int {
 	var log bytes.Buffer
 	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// stopped is the panic value by which a test kills the process. The next process gets only the file of the killed
-// process.
+// The type stopped is the panic value by which a test kills the process. The next process gets only the file of the
+// killed process.
 type stopped struct{}
 
 // mortal is a store whose process a test may kill before or after the commit of a transaction.

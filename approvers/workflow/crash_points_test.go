@@ -281,7 +281,7 @@ func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, st
 	}
 }
 
-// came returns the expected end of a run.
+// The function came returns the expected end of a run.
 func came(effect approvers.Effect, cut bool) string {
 	switch {
 	case !cut:

@@ -165,7 +165,7 @@ func (h errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// try runs the bot with a store. People finish the actions that they began before.
+// w.try runs the bot with a store. People finish the actions that they began before.
 func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	t.Helper()
 	dir := quickDir(t)

@@ -16,7 +16,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// flooding changes a policy so that each client may have many waiting requests.
+// The function flooding changes a policy so that each client may have many waiting requests.
 func flooding(p *approvers.Policy) {
 	withClients(p)
 	for i := range p.Clients {

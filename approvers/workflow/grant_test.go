@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// granting changes a policy so that it allows grants for refunds and discounts.
+// The function granting changes a policy so that it allows grants for refunds and discounts.
 func granting(p *approvers.Policy) {
 	p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour}
 	p.Tools[3].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour, AtMost: []string{"amount"}, Same: []string{"currency"}}

@@ -131,7 +131,7 @@ func (w *Homes) Refresh(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// eachHome calls do for each watched Home tab.
+// eachHome runs a callback for each watched Home tab.
 func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	live, err := t.Timers(store.TimerHome, mostHomes)
 	if err != nil {

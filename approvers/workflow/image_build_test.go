@@ -14,7 +14,7 @@ type disk struct {
 	since  []traced
 }
 
-// do applies one event to the disk.
+// d.do applies one event to the disk.
 func (d *disk) do(e traced) {
 	switch e.kind {
 	case wrote, truncated:

@@ -88,7 +88,7 @@ type loader struct {
 	err  error
 }
 
-// do runs one step. If an earlier step has failed, do does nothing.
+// l.do runs one step. If an earlier step has failed, l.do does nothing.
 func (l *loader) do(step func() error) {
 	if l.err == nil {
 		l.err = step()

@@ -28,7 +28,7 @@ type underWay struct {
 	interrupt func(cause error)
 }
 
-// handled identifies a running handler by the kind and the Ref of its timer.
+// The type handled identifies a running handler by the kind and the Ref of its timer.
 type handled struct {
 	kind store.TimerKind
 	ref  string
@@ -253,8 +253,8 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// ended reads from the store which work has ended, and returns news about this work. The parameter working lists
-// running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
+// The function ended reads from the store which work has ended, and returns news about this work. The parameter working
+// lists running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)

@@ -349,7 +349,7 @@ func (s *leaseSimulation) inOrder(r store.Reader) error {
 	return nil
 }
 
-// lease is a share that a replica believes it owns.
+// lease is a share in the list of a replica. The replica believes that it owns the share.
 type lease struct {
 	epoch int64
 	since time.Time

@@ -40,12 +40,12 @@ func (w *Pauses) setPause(ctx context.Context, what string, p settings.Pause) er
 	})
 }
 
-// PauseBy is Pause for a person in Slack. The policy must allow the person to pause.
+// PauseBy begins a pause for a person in Slack. The policy must allow this person to pause.
 func (w *Pauses) PauseBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "pause", c, settings.Pause{On: true, By: c.Who.ID, Reason: c.Reason})
 }
 
-// ResumeBy is Resume for a person in Slack. The policy must allow the person to resume.
+// ResumeBy ends a pause for a person in Slack. The policy must allow this person to resume.
 func (w *Pauses) ResumeBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "resume", c, settings.Pause{By: c.Who.ID, Reason: c.Reason})
 }

@@ -121,8 +121,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replaced returns the new value of a part of the policy in force: the policy file or the lock file. If the content of
-// the part is unchanged, replaced returns the old value, which says who changed this part and when.
+// The function replaced returns the new value of a part of the policy in force: the policy file or the lock file. If
+// the content of the part is unchanged, the result is the old value, which says who changed this part and when.
 func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

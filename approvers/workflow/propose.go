@@ -380,7 +380,7 @@ func (t *tx) tool(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// unlike returns why a call can't run with the tool's current definition, or "" if the call can run. hash is the hash
+// t.unlike returns why a call can't run with the tool's current definition, or "" if the call can run. hash is the hash
 // of the tool's definition at the time of the proposal.
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
@@ -397,7 +397,7 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// forbidden returns why the current policy does not allow a caller's call, or "" if the policy allows the call. c is
+// t.forbidden returns why the current policy does not allow a caller's call, or "" if the policy allows the call. c is
 // nil for calls of Countersign's own agent.
 func (t *tx) forbidden(c *approvers.Caller, tool string) string {
 	if c == nil {

@@ -201,7 +201,7 @@ func (w *elicitationsUnderWay) waiting() []string {
 	return slices.Collect(maps.Keys(w.by))
 }
 
-// end wakes the runs that wait for the given elicitations.
+// w.end wakes the runs that wait for the given elicitations.
 func (w *elicitationsUnderWay) end(ids ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ func TestSixteenDeciders(t *testing.T) {
 // atOnce is the number of concurrent races, whose transactions share commits.
 const atOnce = 10
 
-// sixteen lists the people who act in a race.
+// The variable sixteen lists the people who act in a race.
 var sixteen = func() (out []approvers.Identity) {
 	for i := range 16 {
 		out = append(out, person(fmt.Sprintf("U03%02d", i)))
@@ -50,8 +50,8 @@ var sixteen = func() (out []approvers.Identity) {
 	return out
 }()
 
-// racing changes a policy so that the sixteen people may approve the tools. Most tools have one stage, at which all
-// sixteen people may approve. issue_refund has two stages, with eight people at each stage.
+// The function racing changes a policy so that the sixteen people may approve the tools. Most tools have one stage, at
+// which all sixteen people may approve. issue_refund has two stages, with eight people at each stage.
 func racing(p *approvers.Policy) {
 	role := func(name string, who []approvers.Identity) approvers.Role {
 		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}

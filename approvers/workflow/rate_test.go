@@ -239,8 +239,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once counts a request's expiries or escalations. The result early is the number of expiries or escalations before the
-// due time. The result double is the number of repetitions.
+// The function once counts a request's expiries or escalations. The result early is the number of expiries or
+// escalations before the due time. The result double is the number of repetitions.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

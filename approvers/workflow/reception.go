@@ -12,9 +12,10 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received stores two times in settings.Reception. Until is the time before which the bot has received all messages.
-// Open is the last time at which Slack could deliver. While the bot reads the messages of a gap, Received changes
-// nothing. If the process stops while it reads these messages, the next process reads all messages of the gap.
+// Received stores two times in settings.Reception. The field Until is the time before which the bot has received all
+// messages. The field Open is the last time at which Slack could deliver. While the bot reads the messages of a gap,
+// Received changes nothing. If the process stops while it reads these messages, the next process reads all messages of
+// the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// reminding changes the policy so that people who have not decided get n reminders, with the duration d before each
-// reminder.
+// The function reminding changes the policy so that people who have not decided get n reminders, with the duration d
+// before each reminder.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }

@@ -15,7 +15,7 @@ import (
 
 const aDay = 24 * time.Hour
 
-// keeping sets a policy that keeps conversations for 90 days and audit records for three years.
+// The function keeping sets a policy that keeps conversations for 90 days and audit records for three years.
 func keeping(h *harness) {
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}

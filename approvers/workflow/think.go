@@ -218,7 +218,7 @@ func (t turnsTx) stop(turn approvers.Turn, conv store.Conversation, problem stri
 	return t.end(turn, conv)
 }
 
-// end stores a turn that ended. If messages wait, end starts the next turn.
+// t.end stores a turn that ended. If messages wait, t.end starts the next turn.
 func (t turnsTx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err

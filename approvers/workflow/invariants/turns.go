@@ -96,8 +96,8 @@ func stuck(r store.Reader, c store.Call) error {
 	return err
 }
 
-// returned counts the audit records of a call's result. The record of a result can be in the audit chain of the call,
-// the execution or the request.
+// The function returned counts the audit records of a call's result. The record of a result can be in the audit chain
+// of the call, the execution or the request.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for i, chain := range []string{c.ID, c.Execution, c.Request} {

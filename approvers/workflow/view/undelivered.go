@@ -60,7 +60,8 @@ func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	return u, err
 }
 
-// timed calls do with each timer of a kind, and with the timer's outbox message.
+// The function timed runs a callback for each timer of a kind. The callback gets the timer and the timer's outbox
+// message.
 func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
 	timers, err := r.Timers(kind, maxUndelivered)
 	if err != nil {
