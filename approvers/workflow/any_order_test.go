@@ -138,7 +138,7 @@ func (c *chaos) think(t *rapid.T) {
 	}
 }
 
-// follow records the turn that waiting messages have started.
+// c.follow records the turn that waiting messages have started.
 func (c *chaos) follow(turn string) {
 	id := c.turn(turn).Conversation
 	if next := readStore(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // auditEvents records events in the request's audit chain. The order is: actions of people and timers, effects of
-// policy changes, the request's new stage or state. A click is not one of these records. The use case records the click
+// policy changes, the request's new stage or state. auditEvents does not record clicks. A use case records its click
 // before it calls apply, because only the use case has the content that the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {

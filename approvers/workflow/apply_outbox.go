@@ -95,7 +95,8 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 }
 
 // showCards shows a pending request to its current approvers. The parameter dequeued is true if the request has left a
-// card queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
+// card queue. showCards skips new requests, because the use case that proposes a step's requests shows their cards
+// together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil

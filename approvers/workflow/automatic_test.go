@@ -75,8 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow checks a call above the automatic limit that nobody can approve. The call is
-// refused, and the thread shows the refusal.
+// TestAnAutomaticCallThatNobodyCanAllow checks a call that exceeds the automatic limit. Nobody can approve the call. So
+// the call is refused, and the thread shows the refusal.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

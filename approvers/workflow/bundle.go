@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. The limits are small, because people have to read the whole card. A phone shows about
-// maxBundleSize characters between the headline and the buttons.
+// These constants limit the calls on a bundle's card. The limits are small, because people have to read the whole card.
+// A phone shows about maxBundleSize characters between the headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card

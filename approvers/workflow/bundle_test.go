@@ -198,8 +198,8 @@ func TestDecideAll(t *testing.T) {
 	}
 }
 
-// If one call of a bundle can't be decided, a click on all calls decides none. The person is told which call can't be
-// decided.
+// If one call of a bundle can't be decided, a click on all calls decides no call. The person is told which call can't
+// be decided.
 func TestDecideAllOrNothing(t *testing.T) {
 	specs := []string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`}
 	director := func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }

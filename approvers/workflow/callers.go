@@ -46,7 +46,7 @@ func (p *CallerProblem) Error() string {
 // CallerCode identifies a CallerProblem.
 type CallerCode string
 
-// The codes of CallerProblem.
+// These are the codes of CallerProblem.
 const (
 	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or with other credentials
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
@@ -166,7 +166,7 @@ func (w *Callers) Mend(ctx context.Context, err error) bool {
 }
 
 // Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call
-// repeats an earlier call, Propose returns the existing request, and again is true.
+// repeats an earlier call, Propose returns the existing request, and the second result is true.
 func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
 	team := ""
 	if w.Team != nil {
@@ -660,7 +660,7 @@ func (t callersTx) lease(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
 }
 
-// follow counts a request of a caller, and wakes the callers that wait for the request.
+// t.follow counts a request of a caller, and wakes the callers that wait for the request.
 func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	if r.Facts.Caller == nil {
 		return nil

@@ -82,7 +82,7 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 }
 
 // begun reports whether a run that needed no approval has begun, according to its audit records. If the audit records
-// can't be read, known is false.
+// can't be read, the second result is false.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
 	if err != nil || approvers.VerifyChain(chain) != nil {

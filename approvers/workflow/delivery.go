@@ -467,7 +467,8 @@ func (i *inherited) put(lists map[int]inheritance) {
 }
 
 // i.has reports whether a message waited when this process got the message's share. The parameter since is the time at
-// which this process last got the share. If the share's messages were not listed after this time, known is false.
+// which this process last got the share. If the share's messages were not listed after this time, the second result is
+// false.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -53,7 +53,7 @@ func (d *denials) came(all map[denial]int) {
 }
 
 // countDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
-// gets an audit record, recorded is true.
+// gets an audit record, the second result is true.
 func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {

@@ -35,7 +35,7 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// The times of the tests' policy.
+// These constants are the times in the policy of the tests.
 const (
 	expiresAfter  = 30 * time.Minute
 	escalateAfter = 10 * time.Minute

@@ -48,8 +48,8 @@ func (e traced) on(file []byte) []byte {
 var sectors = []int64{512, 4096, 1 << 40}
 
 // image returns a possible content of the disk after a power failure at this moment. The content has everything that
-// was synced, and a random part of the later writes in random order. The results kept and lost count the sectors of the
-// later writes: those that the content has, and those that it lacks.
+// was synced, and a random part of the later writes in random order. image also returns how many sectors of the later
+// writes the content has, and how many sectors it lacks.
 func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	sector := sectors[random.IntN(len(sectors))]
 	chance := []float64{0, 0.5, 1, random.Float64()}[random.IntN(4)]

@@ -99,7 +99,8 @@ func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. If the message is not stored, known is false.
+// editMessage applies an edit or a deletion to a stored message. If the message is not stored, editMessage returns
+// false.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {

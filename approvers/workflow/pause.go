@@ -143,7 +143,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer must wait for the end of a pause.
+// The function rests reports whether a timer must wait for the end of a pause.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:

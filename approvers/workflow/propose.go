@@ -151,8 +151,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, the result
-// request is the id of the call's new request. If people were asked to approve the call, asked is true.
+// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, the first
+// result is the id of the call's new request. If people were asked to approve the call, the second result is true.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {

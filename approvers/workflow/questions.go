@@ -149,7 +149,7 @@ func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outc
 	return t.outbox.changedTurn(call.Turn, store.OutboxStep, call.Step)
 }
 
-// Limits of the questions that a running tool asks.
+// These constants limit the questions that a running tool asks.
 const (
 	MaxElicitations = 5                // questions in one try of a run
 	AnswerWithin    = 10 * time.Minute // how long a person has to answer each
@@ -157,8 +157,8 @@ const (
 	maxWaiting = 16
 )
 
-// The errors of Elicit if a run can't ask a question. Each text is a sentence for the tool. The tool may pass the
-// sentence to the model.
+// Elicit returns one of these errors if a run can't ask a question. Each text is a sentence for the tool. The tool may
+// pass the sentence to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrNobodyToAsk         = errors.New("another agent asked for this run, and there is no person to ask")

@@ -71,8 +71,8 @@ type lateness struct {
 }
 
 // l.timed returns a handler that calls handle and measures the time from the timer's due time to the commit. After the
-// clock was set back, a timer may be handled that is not due by the new clock. The timer is then handled a second time,
-// so the last measurement counts.
+// clock was set back, the handler may get a timer that is not due by the new clock. This timer is handled a second
+// time, so the last measurement counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	return func(ctx context.Context, t store.Timer) error {
 		if err := handle(ctx, t); err != nil {
@@ -239,8 +239,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// The function once counts a request's expiries or escalations. The result early is the number of expiries or
-// escalations before the due time. The result double is the number of repetitions.
+// The function once counts a request's expiries or escalations. The first result is the number of expiries or
+// escalations before the due time. The second result is the number of repetitions.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

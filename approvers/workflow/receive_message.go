@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// If nobody writes at the top level of a direct message for the time silence, the next message begins a new
-// conversation.
+// silence is the longest interval between two messages of a conversation at the top level of a direct message. After a
+// longer interval, the next message begins a new conversation.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.

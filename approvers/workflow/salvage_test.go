@@ -61,8 +61,8 @@ func TestSalvagedStore(t *testing.T) {
 	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
 }
 
-// salvage salvages a damaged store and checks the new store. The result rows is the number of rows in the new store.
-// The result named is the number of audit records and texts that the new store lists as lost.
+// salvage salvages a damaged store and checks the new store. The first result is the number of rows in the new store.
+// The second result is the number of audit records and texts that the new store lists as lost.
 func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named int) {
 	t.Helper()
 	before := t.Failed()

@@ -159,8 +159,8 @@ const mostRuns = 10_000
 
 // Recover finds executions that were interrupted in an earlier process: the store has the execution as running, but
 // this process has no handler for the execution. Recover makes these executions and unfinished tool previews due
-// immediately. shares are the shares of timers that this process has taken over. At the start of a process that is
-// alone, these are all shares.
+// immediately. shares are the shares of timers that this process has taken over. If no other process uses the store,
+// these are all shares.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -189,7 +189,7 @@ func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 // Report is what a person reports about a run whose outcome is unknown.
 type Report string
 
-// The possible reports.
+// These are the possible reports.
 const (
 	Happened Report = "happened" // it took effect; Click.Reason has the result
 	DidNot   Report = "did_not"

@@ -11,7 +11,7 @@ import (
 )
 
 // refuse acts as Slack, and refuses all waiting outbox messages of a request. A refusal may add messages, so refuse
-// repeats this until no message waits.
+// repeats the refusal until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {

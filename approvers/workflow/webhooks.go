@@ -26,7 +26,7 @@ import (
 // wait for a short time. A webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The
 // webhook stays off until its settings in the policy change, or until an operator switches it on.
 
-// The delays between the tries of webhook deliveries.
+// These constants are the delays between the tries of webhook deliveries.
 const (
 	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
 	webhookMostDelay   = time.Hour          //

@@ -32,8 +32,8 @@ const (
 	mostHangUps      = 8
 )
 
-// WithHangUp returns the caller with one more hang-up. If the hang-up does not help to estimate the client's time
-// limit, the result changed is false.
+// WithHangUp returns the caller with one more hang-up. A hang-up that does not help to estimate the client's time limit
+// is ignored, and the second result is false.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -76,8 +76,8 @@ func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err err
 	return c, s, err
 }
 
-// With adds a request to the list of pending requests, or removes it. If the list stays the same, the result changed is
-// false.
+// With adds a request to the list of pending requests, or removes the request. With also reports whether the list has
+// changed.
 func (c Caller) With(request string, pending bool) (after Caller, changed bool) {
 	i := slices.Index(c.Pending, request)
 	switch {

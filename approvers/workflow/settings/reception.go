@@ -34,7 +34,7 @@ const RereadMargin = 10 * time.Minute
 const MostReread = 24 * time.Hour
 
 // Oldest returns the time of the first message that the bot must read after a gap. The result is never before the time
-// since. If a part of the gap is not read because of MostReread, the result cut is true.
+// since. If a part of the gap is not read because of MostReread, the second result is true.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since

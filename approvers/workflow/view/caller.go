@@ -93,7 +93,7 @@ func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (Calle
 	return c, err
 }
 
-// The statuses of a caller's request that are not states of a stored request.
+// A caller's request can have these statuses, which are not states of a stored request.
 const (
 	CallerRunning   = "running"
 	CallerSucceeded = "succeeded"

@@ -283,7 +283,7 @@ func (m *Model) readElicitation(r store.Reader, id string) error {
 	return m.readChannel(r, q.Turn)
 }
 
-// asks reports whether a run waits for a person's answer.
+// The function asks reports whether a run waits for a person's answer.
 func asks(r store.Reader, e approvers.Execution) (bool, error) {
 	if e.State != approvers.ExecutionExecuting {
 		return false, nil

@@ -61,7 +61,7 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 }
 
 // PendingItems lists the items that wait for people. The items are grouped by kind, and the oldest item of each kind is
-// first. If the store may have more items, the result more is true.
+// first. If the store may have more items, the second result is true.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false
