@@ -61,7 +61,7 @@ type chaos struct {
 	ran     map[string]int // how often an execution was allowed to run
 }
 
-// fine fails the test for any error except a denial or ErrNotDue.
+// c.fine fails the test for any error except a denial or ErrNotDue.
 func (c *chaos) fine(t *rapid.T, err error) {
 	var denied *approvers.Denied
 	if err == nil || errors.As(err, &denied) || errors.Is(err, workflow.ErrNotDue) {

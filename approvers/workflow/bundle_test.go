@@ -22,7 +22,7 @@ func putUp(s view.Model) (shows []store.Shown) {
 	return shows
 }
 
-// h.bundled makes alice write a message, for which the model requests several calls in one step. bundled returns the
+// h.bundled makes alice write a message, for which the model requests several calls in one step. h.bundled returns the
 // requests of these calls.
 func (h *harness) bundled(specs ...string) []approvers.Request {
 	h.t.Helper()

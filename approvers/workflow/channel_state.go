@@ -58,7 +58,7 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can't write in a channel. The parameter named lists the policy's possible names for
+// ChannelLost records that the bot can't write in a channel. The last parameter lists the policy's possible names for
 // the channel.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
@@ -75,7 +75,7 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. The parameter named lists the policy's possible names for the
+// are removed and sent to each person by direct message. The last parameter lists the policy's possible names for the
 // channel.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {

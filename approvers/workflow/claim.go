@@ -133,7 +133,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	return true, t.changedStep(*e)
 }
 
-// consume uses up a request's approval, after checking it against the current policy and tool definition.
+// t.consume uses up a request's approval, after checking it against the current policy and tool definition.
 func (t runsTx) consume(e approvers.Execution) (bool, error) {
 	cur, denied, err := t.requests.current(e.Request)
 	if err != nil {

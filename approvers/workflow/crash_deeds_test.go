@@ -124,8 +124,8 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// w.people performs the next action of a person on the messages that Slack shows. people returns false if no person has
-// an action left.
+// w.people performs the next action of a person on the messages that Slack shows. w.people returns false if no person
+// has an action left.
 func (w *environment) people() bool {
 	if w.silent {
 		return false

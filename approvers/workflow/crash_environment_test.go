@@ -121,7 +121,7 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// w.leave ends a killed process. leave copies the store's file before it closes the store, and the next process gets
+// w.leave ends a killed process. w.leave copies the store's file before it closes the store, and the next process gets
 // only the copy. For a database, no copy is needed, because the server rolls back the changes that were not committed.
 func (w *environment) leave() {
 	w.t.Helper()

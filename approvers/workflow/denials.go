@@ -37,7 +37,7 @@ func (d *denials) known(x denial) (int, bool) {
 	return n, known
 }
 
-// came stores the new counts of a committed transaction in the cache.
+// d.came stores the new counts of a committed transaction in the cache.
 func (d *denials) came(all map[denial]int) {
 	if len(all) == 0 {
 		return

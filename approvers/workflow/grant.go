@@ -376,7 +376,7 @@ func (t grantsTx) putTrust(s store.Setting, trust approvers.Trust) error {
 	return t.PutSetting(s)
 }
 
-// offer sends the offer of a grant to the members of the role that may accept the offer. If a similar grant exists,
+// t.offer sends the offer of a grant to the members of the role that may accept the offer. If a similar grant exists,
 // offer does nothing.
 func (t grantsTx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)

@@ -55,8 +55,8 @@ func (h *harness) grant(id string) approvers.Grant {
 	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
-// h.granted makes alice ask for a refund, which lead approves together with a grant. granted then ends the turn with an
-// answer.
+// h.granted makes alice ask for a refund, which lead approves together with a grant. h.granted then ends the turn with
+// an answer.
 func (h *harness) granted(uses int) approvers.Grant {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":50,"currency":"USD"}`)

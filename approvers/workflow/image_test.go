@@ -155,7 +155,7 @@ func (k *known) learn(e traced) {
 	}
 }
 
-// holds writes an image to a file, opens the store, and returns an error if an acknowledged fact is missing.
+// k.holds writes an image to a file, opens the store, and returns an error if an acknowledged fact is missing.
 func (k *known) holds(path string, image []byte) error {
 	if err := os.WriteFile(path, image, 0o600); err != nil {
 		return err

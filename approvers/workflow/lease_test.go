@@ -582,7 +582,7 @@ func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	return r.workflow.Runs.Finish(context.WithoutCancel(ctx), e.ID, true, strings.Repeat("x", r.s.chance(50)))
 }
 
-// takes waits for a random time to simulate a slow tool.
+// r.takes waits for a random time to simulate a slow tool.
 func (r *leaseReplica) takes(ctx context.Context, atMost time.Duration) error {
 	select {
 	case <-time.After(r.s.upTo(atMost)):

@@ -138,8 +138,8 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation may be erased. Nobody may have written in it since the time before, and none of
-// its calls may wait.
+// isOver reports whether a conversation may be erased. The conversation must have no new message since the time before,
+// and no call that waits.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil

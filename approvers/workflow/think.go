@@ -21,8 +21,8 @@ type Brief struct {
 	Calls        map[string][]store.Call // by turn, ordered by step and index; each call has its result
 }
 
-// historyMessages is the maximum number of messages that Begin reads for a model call. The token budget for a prompt is
-// normally smaller.
+// historyMessages is the maximum number of messages that Begin reads for a model call. Normally, the token budget of a
+// prompt is reached before this limit.
 const historyMessages = 400
 
 // Begin reads the input of a due model call. If the turn does not need a model call any more, Begin returns ErrNotDue.

@@ -26,7 +26,7 @@ func (h *harness) toTell() []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(store.TimerWebhook, 100) })
 }
 
-// h.tells makes the due webhook deliveries, as the gateway does. tells returns the types and statuses of the
+// h.tells makes the due webhook deliveries, as the gateway does. h.tells returns the types and statuses of the
 // deliveries.
 func (h *harness) tells() (told []string) {
 	h.t.Helper()
