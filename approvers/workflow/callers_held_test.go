@@ -20,7 +20,8 @@ func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.Caller
 	return c
 }
 
-// h.repeats proposes a call. The call must repeat the request want. If want is "", the call must become a new request.
+// h.repeats proposes a call. The parameter want is the id of the request that the call must repeat. If this parameter
+// is "", the call must become a new request.
 func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	h.t.Helper()
 	id, again, err := h.Callers.Propose(h.ctx(), c)

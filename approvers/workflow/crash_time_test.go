@@ -100,8 +100,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times. In each run, it kills the process at every nth point, and begins
-// at another point. All runs must have the same result, which killedAndTheSame returns.
+// killedAndTheSame runs an environment several times. In each run, the process is killed at every nth point. The first
+// of these points is different in each run. All runs must have the same result, which killedAndTheSame returns.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

@@ -6,8 +6,9 @@
 // agent calls use cases for the model. Package store/jobs calls use cases for timers. The command line calls use cases
 // for operators. The package does not depend on Slack or on a model. The package guarantees the following invariants. A
 // delivery from Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. A tool
-// with effects runs at most once. Every tool call gets exactly one result. Every change has an audit record. The
-// methods never wait for later work. They store later work as a timer, so a process may stop at any instruction.
+// with effects runs at most once. Every tool call gets exactly one result. The audit has a record of every proposal,
+// decision, run and result. The methods never wait for later work. They store later work as a timer, so a process may
+// stop at any instruction.
 //
 // # Concepts
 //

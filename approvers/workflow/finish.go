@@ -141,7 +141,7 @@ type File struct {
 	Whole bool // the file holds the whole result, of which the model gets only the beginning
 }
 
-// CardResult is how many characters of a result a card shows.
+// CardResult is the number of characters of a result that a card shows.
 const CardResult = 600
 
 // cutOnCard reports whether a result is too long for its card.

@@ -23,8 +23,8 @@ const (
 	// tabs only for a part of the time, even if many tabs are watched.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab the store keeps. The bot needs older versions, because a person may
-	// click on a version that the bot has just replaced.
+	// homeKept is the number of versions of a Home tab that the store keeps. The bot needs older versions, because a
+	// person may click on a version that the bot has just replaced.
 	homeKept = 8
 )
 

@@ -190,8 +190,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// ra.won returns how many people's actions were accepted. The denials of all other people must have one of the given
-// codes. If a denial has another code, won returns an error.
+// ra.won returns the number of people whose actions were accepted. The denials of all other people must have one of the
+// given codes. If a denial has another code, won returns an error.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied

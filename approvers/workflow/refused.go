@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// maxRefusals is how many of Slack's refusals the store keeps.
+// maxRefusals is the number of Slack's refusals that the store keeps.
 const maxRefusals = 50
 
 // Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same

@@ -16,7 +16,7 @@ type CardQueue struct {
 	First   []approvers.Request // the oldest few requests that wait
 }
 
-// firstQueued is how many waiting requests the notice about a card queue names.
+// firstQueued is the number of waiting requests that the notice about a card queue names.
 const firstQueued = 3
 
 // readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, m.CardQueue stays
