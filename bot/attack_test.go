@@ -16,8 +16,8 @@ import (
 // attack is one attempt to cause a decision that must not happen.
 type attack struct {
 	name  string
-	code  approvers.Code // code of the recorded attempt; empty: none is recorded, because the form stays open and shows an error, or there is no such request
-	words string         // words that the attacker is told
+	code  approvers.Code // code of the recorded attempt; empty: the attempt is not recorded
+	words string         // text that the attacker must see
 	// try makes the attack. The function returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
@@ -185,7 +185,7 @@ func attacks() []attack {
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {
-		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // edited as JSON
+		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // a form shows such arguments as JSON
 		for _, user := range []string{"U0900", "U0901", "U0902", "U0903", "U0904"} {
 			h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
 		}
@@ -213,7 +213,7 @@ func TestAttacks(t *testing.T) {
 				}
 				clear(s.before)
 			}()
-			s.quiet() // after this, the attempt is recorded and the attacker told, or neither will happen
+			s.quiet() // waits until the bot has recorded the attempt and answered the attacker
 			if a.code != "" {
 				denials := s.denials(target.Ref)
 				if len(denials) == 0 {

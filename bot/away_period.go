@@ -20,10 +20,11 @@ type awayPeriod struct {
 // personMention matches a mention of a person in a command's text. The mention may include the person's name.
 var personMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
-// tooFarOff is how far ahead a time may be. A later time is probably a typing error.
+// tooFarOff limits how far in the future a time may be. A later time is probably a typing error.
 const tooFarOff = 2 * 365 * 24 * time.Hour
 
-// wordsOf splits a text into lower-case words. Mentions keep their case, but lose the name that they include.
+// wordsOf splits a text into lower-case words. A mention keeps its case. If a mention includes the person's name,
+// wordsOf removes the name.
 func wordsOf(text string) words {
 	var out words
 	for _, word := range strings.FieldsFunc(personMention.ReplaceAllString(text, " <@$1> "), func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == ';' }) {
@@ -151,8 +152,8 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// point parses one moment: a day, a time, or both. A weekday means the next such day after base. A time without a day
-// is on the day of base.
+// point parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A time without
+// a day is on the day of base.
 func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
@@ -202,7 +203,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 // daysTo returns the number of days from t to the next given weekday: one to seven.
 func daysTo(t time.Time, day time.Weekday) int { return (int(day)-int(t.Weekday())+6)%7 + 1 }
 
-// nextWeek returns the Monday of next week, or another day of that week.
+// nextWeek returns a day of next week: Monday, or the weekday that word names.
 func (w timeParser) nextWeek(word string) (time.Time, error) {
 	monday := midnight(w.now, daysTo(w.now, time.Monday))
 	if word == "week" {
@@ -224,9 +225,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days". It returns the end of a period of this length that starts at from. If the
-// duration is in days, the period ends at the same time of day at which it starts. If the start was a day without a
-// time, from is midnight of this day.
+// span parses a duration such as "3 days", and adds the duration to from. It returns the sum. If the duration is in
+// days, the sum has the same time of day as from. If the person gave a day without a time as the start, from is the
+// midnight at which this day begins.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

@@ -26,7 +26,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 }
 
 // If people act while the disk is full, the bot refuses the action, and tells each person in the place where they
-// acted. Afterwards everything works again.
+// acted. When the disk has space, every action succeeds.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := &cramped{}

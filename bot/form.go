@@ -57,7 +57,7 @@ type opening struct {
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.forms.add(id, o) {
-		return // a duplicate, whose trigger id has been used
+		return // a duplicate delivery, whose trigger id is already used
 	}
 	b.side.Go(func() {
 		defer close(o.done)
@@ -149,8 +149,8 @@ func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalVi
 	return nil
 }
 
-// showForm shows a form by an update of its modal. If Slack refuses the form, showForm shows the refusal instead and
-// logs Slack's reason.
+// showForm shows a form in a modal that is already open. If Slack refuses the form, showForm shows the refusal instead
+// and logs Slack's reason.
 func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)
 	code := formRefusal(cause)
@@ -474,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments. When the last page is shown, recordAllSeen records this.
-// The person can approve in the modal only after this record.
+// When the modal shows the last page, recordAllSeen records that a person has seen all arguments. The person can
+// approve in the modal only after the bot has written this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -488,9 +488,8 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values. When the last page is shown, recordReveal
-// records this. The record has the names of the masked arguments, but not their values. The digest in the record covers
-// the values.
+// When the modal shows the last page, recordReveal records that a person was shown a request's masked values. The
+// record has the names of the masked arguments, but not their values. The digest in the record covers the values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"countersign/store"
 )
 
-// Maximum number of tries of a delivery. A click has fewer tries, because the person waits and can click again.
+// clickTries and maxTries are the maximum numbers of tries of a delivery. A click has fewer tries, because the person
+// waits and can click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
 )
 
-// Handle processes one delivery of the inbox. Every delivery ends. If a delivery can't be handled, it is set aside with
-// a note.
+// Handle processes one delivery of the inbox. If a delivery can't be handled, it is set aside with a note.
 func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	row, err := b.Views.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -139,7 +139,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	return err
 }
 
-// senderOf returns the sender of a delivery and the sender's location. senderOf parses only the fields that it needs.
+// senderOf returns the sender of a delivery, and where the sender acted. senderOf parses only the fields that it needs.
 func senderOf(row store.Inbox) (r ephemeralReply) {
 	switch row.Kind {
 	case store.InboxEvent:

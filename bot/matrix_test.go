@@ -22,7 +22,7 @@ type approverCase struct {
 	name   string
 	code   approvers.Code // empty: the approver may decide
 	words  string
-	strike func(*matrix) // changes the facts after everything was shown to the approver
+	strike func(*matrix) // changes the facts after all messages were shown to the approver
 }
 
 // matrix is one approver who acts on a call of each risk, in every possible way.
@@ -37,7 +37,7 @@ var risks = []approvers.Risk{approvers.Low, approvers.Medium, approvers.High, ap
 
 // crew lets Teo decide calls of every risk, in the channel and by direct message.
 func crew(p *approvers.Policy) {
-	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji too, for calls that Teo requests
+	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji decides the calls that Teo requests
 	for _, r := range risks {
 		p.Tools = append(p.Tools, approvers.ToolPolicy{
 			Name: "do_" + r.String(), Risk: r, Confirm: true, Stages: []approvers.Stage{{Approver: "crew", Or: []string{"crew-dm"}, Quorum: 1}},
@@ -97,7 +97,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// at is a request on an outbox message, identified by one of its buttons.
+// at finds a request on an outbox message by the given button.
 func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)
@@ -110,8 +110,8 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts makes Teo act on a request. On the Home tab and in a form, Teo rejects the call. Anywhere else, and in the form
-// of a critical call, Teo approves the call.
+// acts makes Teo act on a request. Teo rejects the call on the Home tab, and in the form of a call that is not
+// critical. In all other cases, Teo approves the call.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}
@@ -184,7 +184,7 @@ func (m *matrix) try(is approverCase) {
 	}
 }
 
-// ends makes Sam withdraw a call that he requested.
+// ends makes Sam withdraw a call if Sam requested the call.
 func (m *matrix) ends(t target, asker string) {
 	if asker == "sam" {
 		m.withdraws(t)
@@ -216,12 +216,12 @@ func (m *matrix) may(is approverCase) {
 	}
 }
 
-// known makes Slack report that a person changed. From then on, Slack's answers about this person show the change.
+// known changes Slack's answers about people, and delivers the event that a person has changed.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }
 
-// silent changes Slack's answers about people.
+// silent replaces Slack's answers about people by the given answer.
 func silent(answer string) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", func(url.Values) string { return answer }) }
 }
@@ -262,8 +262,8 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 	}
 }
 
-// The identity matrix: the bot refuses every action of a person who may not decide, at every risk, with the matching
-// reason. A person who may decide is not refused.
+// For calls of every risk, the bot refuses each action of a person who may not decide, with the matching reason. A
+// person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
 	t.Parallel()
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"

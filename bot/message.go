@@ -62,7 +62,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
 	if result.Denied != nil && !result.Ignored && told {
 		words := render.DeniedAsker(result.Denied, u.Channel)
-		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by a name that Slack does not tell the bot
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
 			words = render.Unpermitted()
 		}
 		b.replyEphemeral(ctx, here, words)
@@ -128,8 +128,8 @@ func (b *Bot) calledName(ctx context.Context, user string) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. readableText drops the bot's own mention, turns other mentions
-// into @names (resolved by called), keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. It drops the bot's own mention, and turns other mentions into
+// @names with called. It keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)
@@ -226,7 +226,7 @@ func was(previous *event) event {
 	return out
 }
 
-// Subtypes of message events.
+// These are the subtypes of message events that the bot distinguishes.
 const (
 	subtypeChanged   = "message_changed"
 	subtypeDeleted   = "message_deleted"
@@ -248,8 +248,8 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameText reports whether a change left a message's text unchanged. For example, a link preview appeared, or the
-// number of replies changed.
+// sameText reports whether a change left a message's text unchanged. The text is unchanged if, for example, a link
+// preview appeared, or the number of replies changed.
 func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
 }

@@ -88,8 +88,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// If the requester edits a message that the agent has already read, the card reports the edit. The requester is told
-// this, and can withdraw the call there. A link preview is not an edit.
+// If the requester edits a message that the agent has already read, the card reports the edit. The requester gets a
+// message about the edit, and can withdraw the call from this message. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -117,8 +117,8 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 }
 
-// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The requester
-// is told how to withdraw it.
+// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The bot tells
+// the requester how to withdraw the call.
 func TestDeletedSince(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -202,7 +202,7 @@ func TestDeletedRoot(t *testing.T) {
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.says("sam", "#support", "@bot hello") // from now on, the bot knows its own user id
+	h.says("sam", "#support", "@bot hello") // makes the bot look up its own user id
 	h.quiet()
 	message := func(user, text, more string) string {
 		return fmt.Sprintf(`{"type":"message","user":%q,"text":%q,"ts":"5.1"%s}`, user, text, more)

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/render"
 )
 
-// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button to people who
-// may pause.
+// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button for a pause to
+// people who may pause.
 func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.pauser(ctx, c.User, policy)
@@ -83,8 +83,8 @@ func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Po
 	return nil
 }
 
-// pauser returns a person's current identity, with the user groups that may pause. The function always asks Slack
-// again.
+// pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
+// Slack.
 func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, true)
 	if err != nil || who.ID == "" {

@@ -40,11 +40,11 @@ type envelope struct {
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
-// eventsLimited is the type of an envelope. With it, Slack reports that it sends no events for some time. The envelope
-// contains no event.
+// eventsLimited is the type of an envelope. With such an envelope, Slack reports that it sends no events for some time.
+// The envelope contains no event.
 const eventsLimited = "app_rate_limited"
 
-// Types of interactions other than clicks.
+// These are the types of interactions other than clicks.
 const (
 	interactionForm       = "view_submission"
 	interactionShortcut   = "message_action"   // an entry of a message's menu
@@ -155,7 +155,7 @@ type modalView struct {
 // modal reports whether the view is a form, and not a Home tab.
 func (v modalView) modal() bool { return v.ID != "" && v.Type != "home" }
 
-// answers returns the value of a block.
+// answers returns the value of an input block.
 func (v modalView) answers(block string) (text string, present bool) {
 	for _, in := range v.State.Values[block] {
 		return in.text(), true
@@ -163,7 +163,7 @@ func (v modalView) answers(block string) (text string, present bool) {
 	return "", false
 }
 
-// input is the state of one input.
+// input is the state of one input element.
 type input struct {
 	Type     string  `json:"type"`
 	Value    *string `json:"value"`
@@ -225,7 +225,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 }
 
 // readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, this is the value of the form
-// field. Over a socket, it is the payload.
+// field. Over a socket, raw is the payload of Slack's message.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w: %w", errPayload, err)
@@ -236,16 +236,17 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that is the same for all repetitions of a delivery. parts is Slack's event id. If there is
-// none, parts has the fields or the payload that make the delivery unique.
+// deliveryID returns an ID that is the same for all repetitions of a delivery. parts identify the delivery: they are
+// Slack's event id or, without an event id, other fields or the payload.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored. The bot stores the message once. Slack may deliver it
-// as a message and as a mention, repeat it, or return it in a history. The second result is false for other events. The
-// second result is also false for an app_mention if the bot does not find its own mention in the text.
+// messageID returns the id under which a new message is stored. With this id, the bot stores a message only once. Slack
+// may deliver the same message as a message event and as a mention, repeat a delivery, or return the message in a
+// history. The second result is false for other events. The second result is also false for an app_mention if the bot
+// does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -277,9 +278,8 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// The bot checks the form of the ids of people, channels and messages before it stores or uses them. For example, a
-// malformed thread id would otherwise become a conversation in which Slack refuses every answer, and the bot would try
-// again and again.
+// The bot checks the form of the ids of people, channels and messages before it stores or uses them. For example, Slack
+// would refuse every answer in a conversation with a malformed thread id, and the bot would retry the answers.
 
 var (
 	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending answers /countersign pending. With links, the function lists the items that wait for the person, and the
-// person's own requests. Deleted cards are reposted.
+// pending answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
+// person's own requests. The bot reposts deleted cards.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -103,8 +103,7 @@ func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy)
 	return theirs, own
 }
 
-// inStages adds user groups of the person to an identity. inStages adds the groups that the stages of waiting items
-// require.
+// inStages adds to the identity the person's user groups that the stages of waiting items require.
 func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {
@@ -143,7 +142,7 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 		}
 		_, err := b.api.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: s.Channel, Ts: s.TS})
 		if !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			continue // the message exists; or Slack did not tell, and the link may be broken
+			continue // the message exists, or Slack gave no answer and the link may be broken
 		}
 		if err := b.Outbox.MarkLost(ctx, s); err != nil {
 			return nil, err

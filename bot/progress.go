@@ -16,10 +16,10 @@ import (
 // stored. An update with progress is not a recorded version of the message. Such an update keeps the buttons of the
 // last recorded version. The next change of the state replaces the update.
 
-// Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
+// These values set the timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
-	progressAfter = time.Second             // most runs end before that, and show no progress
-	stepEvery     = 2900 * time.Millisecond // per message, for all its runs together; slightly less than updateEvery, so that an update after updateEvery is not skipped
+	progressAfter = time.Second             // most runs end sooner, and show no progress
+	stepEvery     = 2900 * time.Millisecond // per message, for all its runs; slightly less than updateEvery, so that no update is skipped
 )
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.
@@ -58,7 +58,7 @@ func (p *Progress) Show(done, total float64, text string) {
 	p.again()
 }
 
-// Close ends the progress. Nothing more is shown after the current call to Slack.
+// Close ends the progress. The current call to Slack may finish. After this call, nothing more is shown.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Progress) Close() {
 	}
 }
 
-// work shows the progress as often as Slack accepts it, until the run ends.
+// work shows the progress as often as the interval and Slack's rate limits allow, until the run ends.
 func (p *Progress) work() {
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityTransient})
 	for wait := progressAfter; p.rest(wait); {

@@ -144,7 +144,8 @@ const formRefused = "the form was refused"
 // linkOnly reports whether a click did nothing except open a link.
 func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
 
-// slim removes unused fields from the payload. For example, the whole clicked message is already stored.
+// slim removes unused fields from the payload. For example, the payload has a copy of the clicked message, which is
+// already stored.
 func (i interaction) slim(payload []byte) ([]byte, error) {
 	if len(payload) < 8<<10 {
 		return payload, nil

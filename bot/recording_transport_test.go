@@ -62,7 +62,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// answering sets the answer to a method. If the answer is nil, the method has no set answer any more.
+// answering sets the answer to a method. If with is nil, the workspace answers the method.
 func (t *recordingTransport) answering(method string, with func(url.Values) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

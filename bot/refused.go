@@ -15,10 +15,11 @@ import (
 )
 
 // This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// The store records a refused kind or method, and the bot does not use it for a while. Then the kind or method is tried
-// again.
+// The bot records a refused kind or method in the store, and does not use it for a while. Then the bot tries the kind
+// or method again.
 
-// How long a refusal is remembered. After that time, the workspace may accept the feature.
+// These values are how long the bot avoids a refused feature. After that time, the workspace may accept the feature, so
+// the bot tries it again.
 const (
 	kindRefused   = 24 * time.Hour
 	usualRefused  = time.Hour // a kind of block that Slack has had for years
@@ -26,7 +27,7 @@ const (
 	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
 )
 
-// The names of refused features that are not kinds of blocks.
+// These are the names of refused features that are not kinds of blocks.
 const (
 	refusedStreams  = "chat.startStream"
 	refusedFiles    = "files.getUploadURLExternal"
@@ -34,7 +35,8 @@ const (
 	refusedMetadata = "metadata"
 )
 
-// refusedBySlack tracks the kinds of blocks and the methods that Slack refuses in this workspace. The store has a copy.
+// refusedBySlack tracks the kinds of blocks and the methods that Slack refuses in this workspace. The store has a copy
+// of the refusals.
 type refusedBySlack struct {
 	views  Views
 	outbox Outbox
@@ -82,7 +84,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.read = true
 	for _, one := range list {
-		if _, newer := r.by[one.What]; !newer { // the refusal was remembered while the store was read
+		if _, newer := r.by[one.What]; !newer { // another call recorded the refusal while the store was read
 			r.by[one.What] = one
 		}
 	}
@@ -146,7 +148,7 @@ func (r *refusedBySlack) inSimplerForms(
 		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
 		switch {
 		case len(sent.Blocks) > 0:
-		case last < render.TextOnly: // a Home tab has nothing but blocks
+		case last < render.TextOnly: // a Home tab consists only of blocks
 			sent, whole = render.Simplify(m, form, func(string) bool { return false })
 		default:
 			form = render.TextOnly
@@ -166,7 +168,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack gave no reason: it refuses a newer kind of block that the accepted form lacks, or this message's content
+	if silent { // Slack gave no reason; it refuses this message's content, or a newer kind of block that the accepted form lacks
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
 	}
 	news := false
@@ -197,14 +199,14 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 	return form + 1
 }
 
-// kindsNamed returns the kinds of blocks that, according to Slack's error, it does not accept. Any complaint about a
-// block of a newer kind counts as a refusal of this kind. said is false if Slack gave no reason.
+// kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
+// newer kind counts as a refusal of this kind. said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
 		kind := f.Name
 		if !slices.Contains(m.Kinds(), kind) {
-			if kind != "" || f.Index >= len(m.Blocks) { // Slack names a kind that is not there, or no block
+			if kind != "" || f.Index >= len(m.Blocks) { // the message has no such kind or block
 				continue
 			}
 			kind = string(m.Blocks[f.Index].BlockType())
@@ -230,8 +232,8 @@ func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }
 
-// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if the method has never
-// been answered in Slack's format.
+// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if, after several tries,
+// no answer was in Slack's format.
 func hasNoMethod(ctx context.Context, err error) bool {
 	tries, _ := ctx.Value(triesKey{}).(int)
 	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// While scopes are missing, askScopes is how often the bot asks Slack for its scopes, because Slack does not report
-// added scopes.
+// askScopes is how often the bot asks Slack for its scopes while scopes are missing. Slack does not report added
+// scopes.
 const askScopes = time.Minute
 
 // MissingScopes returns the missing scopes that the policy's features need.
@@ -154,8 +154,9 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
-// was a retry in between, the cause may have gone during the call. Therefore all refused messages are tried again.
+// refused is called after a refusal was recorded. before is the value of retries when the refused call began. If a
+// retry began after that, the cause of the refusal may have ended during the call. Therefore refused then tries all
+// refused messages again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)

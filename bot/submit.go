@@ -39,7 +39,7 @@ func (o objection) answer() any {
 func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return objection{}, nil // not a valid form any more: the handler sets the delivery aside
+		return objection{}, nil // not a valid form: the handler sets the delivery aside
 	}
 	if err != nil {
 		return objection{}, err
@@ -326,7 +326,7 @@ func (i interaction) chosen(block string) (values []string) {
 	return values
 }
 
-// A tool may have asked for a form. For this form, examineElicitation returns the errors beside the fields.
+// A running tool may ask the requester to fill in a form. examineElicitation returns the errors of this form, by field.
 func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {

@@ -12,7 +12,7 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns a risk. It determines how old Slack's answer about a clicking person may be. IdentityRisk is
+// IdentityRisk returns the risk that determines how old Slack's answer about a clicking person may be. The result is
 // critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
@@ -41,7 +41,7 @@ func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, t
 	return who, nil
 }
 
-// HasMember reports whether a person is among a group's members, by any of their ids.
+// HasMember reports whether a person is a member of a group, by any of the person's ids.
 func HasMember(members map[string]bool, who approvers.Identity, user string) bool {
 	return members[user] || members[who.ID.User()] || members[who.Local]
 }
@@ -123,7 +123,7 @@ func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map
 	})
 }
 
-// RoleUsers lists the user ids of a role's members, if the bot can send them messages.
+// RoleUsers lists the user ids of a role's members who can receive messages from the bot.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 	return out, nil
 }
 
-// RoleMembers lists the user ids of the members of a role whom Slack knows.
+// RoleMembers lists the user ids of a role's members. Members without an account in Slack are left out.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {
@@ -180,8 +180,8 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 // organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members with
-// one of the stage's roles, if the bot can send them messages.
+// GroupUsers lists members of the user group that the current stage requires. Each listed member has one of the stage's
+// roles, and can receive messages from the bot.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil
@@ -214,7 +214,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	return out, nil
 }
 
-// Invalidate drops the cached answers that an event outdates. user is the person of the event, if any.
+// Invalidate drops the cached answers that an event makes invalid. user is the person of the event, if any.
 func (d *Users) Invalidate(event, user string) {
 	switch event {
 	case "user_change", "team_join", "user_profile_changed":

@@ -14,16 +14,16 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate it sooner.
+// IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// deactivatedTTL is how long the bot remembers that an account was deactivated.
+// deactivatedTTL is how long the cache keeps the deactivation of an account.
 const deactivatedTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people, in Slack or in its recent answers. Users is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
-	self        func(context.Context) (Self, error) // who the bot is in its workspace
+	self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
 	countsEmail func(string) bool                   // whether the policy identifies people by e-mail address
 	log         *slog.Logger
 	now         func() time.Time
@@ -38,7 +38,7 @@ type Users struct {
 // UsersOptions configure Users. All fields are required.
 type UsersOptions struct {
 	API         *slack.Client
-	Self        func(context.Context) (Self, error) // who the bot is in its workspace
+	Self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
 	CountsEmail func(string) bool                   // whether the policy identifies people by e-mail address
 	Log         *slog.Logger
 	Now         func() time.Time

@@ -17,9 +17,9 @@ import (
 )
 
 // ArgumentText lays out arguments for people as a table of names and values. ArgumentText works on the stored bytes and
-// omits nothing: one name per line, numbers exactly as they are stored. A text that could be mistaken for another
-// value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like
-// another argument. Invisible characters are shown as ⟨…⟩.
+// omits nothing. Each name has its own line, and numbers look exactly as they are stored. A text that could be mistaken
+// for another value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look
+// like another argument. Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this
@@ -30,7 +30,7 @@ func maskedText(raw []byte, secrets []string) string { return layout{secrets: se
 type layout struct {
 	secrets []string
 	first   []string          // names of the top-level members that come first
-	was     map[string]string // earlier values, laid out, of top-level members that changed
+	was     map[string]string // laid-out earlier values of the top-level members that changed
 
 	dec  *jsontext.Decoder
 	path []string // path of the member being laid out
@@ -296,8 +296,8 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// plain reports whether a text needs no quotes. Such a text is not empty, does not look like a number or another JSON
-// value, begins with a letter, a digit or a sign that is common in names, has only single spaces, and needs no escapes.
+// plain reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that is common in
+// names. It does not look like a number or another JSON value. It has only single spaces, and needs no escapes.
 func plain(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
@@ -368,7 +368,7 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 	return text, utf8.RuneCountInString(text) <= maxDiff
 }
 
-// noValue is shown as the earlier value of an argument that was added. No text can look the same.
+// noValue is shown as the earlier value of an argument that was added. No text argument can look like noValue.
 const noValue = "⟨none⟩"
 
 // changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
@@ -434,7 +434,7 @@ func wordsIn(raw []byte) string {
 	var b strings.Builder
 	for {
 		tok, err := dec.ReadToken()
-		if err != nil { // the end
+		if err != nil { // the arguments have ended
 			return b.String()
 		}
 		if tok.Kind() == '"' {
@@ -446,8 +446,8 @@ func wordsIn(raw []byte) string {
 // span has the position of a member in an object's bytes, and the position of the member's value.
 type span struct {
 	name       string
-	from       int // opening quote of the name
-	start, end int // of the value
+	from       int // position of the opening quote of the name
+	start, end int // position of the value
 }
 
 // spans returns the members of an object's top level, or nil if raw is not an object.

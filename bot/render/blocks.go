@@ -31,7 +31,7 @@ func (m Message) Body() ([]byte, error) {
 type BlockBuilder struct {
 	Blocks []slack.Block
 	lines  []string
-	labels []string // labels of its buttons
+	labels []string // labels of the buttons
 	Tabled bool     // contains a table; Slack accepts one per message
 }
 

@@ -102,10 +102,10 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 	return p, shows
 }
 
-// undecided reports whether a call is still to be decided on the bundle.
+// undecided reports whether a call waits for a decision on the bundle.
 func undecided(c view.Call) bool { return waits(c) && c.Request.Bundled() }
 
-// Undecided returns the requests that are still to be decided on the bundle.
+// Undecided returns the requests that wait for a decision on the bundle.
 func (v View) Undecided() (open []approvers.Request) {
 	for _, c := range v.Calls {
 		if undecided(c) {
@@ -115,7 +115,7 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// The forms of a bundle, the tallest first.
+// These are the forms of a bundle, from the tallest to the shortest.
 const (
 	roomy  = iota // each call has its own buttons
 	terse         // as roomy, with less text about the calls as a whole
@@ -133,8 +133,8 @@ type bundleLook struct {
 	same    bundledArgs            // the arguments that are the same in each call of a list
 	agreed  *RichText              // who agreed to every call of a list; empty: they differ, each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // the question before all calls are approved together; empty: each is approved alone
-	apart   string                 // why each call is approved alone; empty if there is only one call
+	all     string                 // the question before all calls are approved together; empty: each is approved separately
+	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
 // highest returns the request with the tallest call that can still be shortened.
@@ -206,7 +206,7 @@ func without(args []byte, names []string) []byte {
 }
 
 // bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
-// share a limit, which is used up in order.
+// share one limit on the length of arguments, and the first calls use this limit first.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
 	for _, r := range open {
@@ -307,7 +307,7 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that can be decided on this card. opens is the button to the call's details.
+// bundled draws one call that can be decided on the bundle. opens is the button to the call's details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -359,9 +359,9 @@ func warnings(r approvers.Request) []string {
 	return append(out, unknownTool(r)...)
 }
 
-// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen its name, and
-// the headline shows the name as words, without everything that is not a letter or a digit. So the name stands here in
-// full. Otherwise people could confuse it with another tool's name.
+// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen the tool's
+// name. The headline shows only the letters and digits of the name. So a warning shows the full name. Without this
+// warning, people could confuse the tool with another tool.
 func unknownTool(r approvers.Request) []string {
 	if r.Plan.Known {
 		return nil
@@ -399,7 +399,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	return append(out, v.wantsTyping(r))
 }
 
-// agreedOf names the people who agreed to a call of a bundle, if the call needs several.
+// agreedOf names the people who agreed to a call of a bundle, if the call needs several people.
 func agreedOf(r approvers.Request) *RichText {
 	st := r.CurrentStage()
 	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
@@ -455,7 +455,7 @@ func (v View) settled(c view.Call) (sign string, state *RichText) {
 	return v.state(c)
 }
 
-// together adds the buttons that act on all waiting calls, and the notes that belong to them.
+// together adds the buttons that act on all waiting calls, and the notes about these buttons.
 func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return

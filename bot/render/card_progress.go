@@ -102,7 +102,7 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role why it was added to the stage: the stage's own people have not decided in time, can't decide,
+// escalated tells a role why it was added to the stage. The stage's own people have not decided in time, can't decide,
 // or could not see the card. If the stage itself names the role, escalated returns nothing.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
@@ -268,7 +268,7 @@ func (v View) speaker(m approvers.Remark) *RichText {
 	return p
 }
 
-// handedOn explains why this copy was sent, if somebody added its owner to the stage.
+// handedOn tells the owner of this copy who added them to the stage, if somebody did.
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
 		if v.Message.To == store.ToUser+i.Who.User() {

@@ -176,7 +176,8 @@ func TestUnknownToolIsNamed(t *testing.T) {
 	}
 }
 
-// On a decided card, the sentence with the reason ends with one full stop, whether or not the reason itself has one.
+// On a decided card, the sentence with the reason ends with exactly one full stop, even if the reason itself ends with
+// one.
 func TestReasonsEndOnce(t *testing.T) {
 	for reason, want := range map[string]string{
 		"it can't be undone":   ": it can't be undone. It was not run.",
@@ -218,7 +219,7 @@ func encode(t *testing.T, d Rendered) []byte {
 	return raw
 }
 
-// A card whose arguments do not fit has no Approve button: the full view comes first.
+// A card whose arguments do not fit has no Approve button, because the approver must see all arguments before.
 func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
 	raw := string(encode(t, drawn(t, bottest.ViewModel(long))))
@@ -266,7 +267,7 @@ func TestClaimsOnACard(t *testing.T) {
 	bottest.Golden(t, "card_claims", d.Messages[0])
 }
 
-// The copy for a person who has approved says who is still needed, and has no Approve button.
+// The copy for a person who has approved says which approvals are missing, and has no Approve button.
 func TestHaveAgreed(t *testing.T) {
 	quorum := func(n int, by ...string) approvers.Request {
 		r := bottest.Request(bottest.RefundArgs)

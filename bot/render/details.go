@@ -25,7 +25,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
 	pages := ArgumentPages(r)
-	seen := len(pages) - 1 // index of the page with which all arguments have been seen
+	seen := len(pages) - 1 // index of the last page with arguments
 	if at := pages[seen]; at.width() < maxPageText/2 {
 		v.about(at, r, s.About.History)
 	} else {
@@ -50,7 +50,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	return m
 }
 
-// mayApprove reports whether a person can approve a request whose open arguments they have seen.
+// mayApprove reports whether a person who has seen the arguments that are not masked can approve the request.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
 	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
@@ -132,7 +132,7 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + short(OneLine(r.Plan.PolicyHash), maxPolicyHash))
 }
 
-// maxPolicyHash is how much of the policy's version is shown.
+// maxPolicyHash is the number of characters of the policy's hash that are shown.
 const maxPolicyHash = 16
 
 // buttonHelp explains what the buttons do.

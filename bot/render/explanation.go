@@ -92,9 +92,9 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
-// true for the rejection that ended the request, and for an approval that alone was sufficient or that replaced all
-// other approvals.
+// toldByEnding reports whether the line about a request's end already says everything about decision i. This is true
+// for the rejection that ended the request, for the only necessary approval, and for an approval that replaced all
+// others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -305,7 +305,7 @@ func (v View) inRole(role string) string {
 	return " as " + v.title(role)
 }
 
-// maxHappened is the number of history lines on a page. Lines that are not shown are counted.
+// maxHappened is the number of history lines on a page. The page says how many lines it leaves out.
 const maxHappened = 15
 
 // Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, its first line

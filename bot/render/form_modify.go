@@ -21,8 +21,8 @@ import (
 )
 
 // ModifyForm returns a form with one field for each argument. If the schema is too complex for such a form, the
-// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and its button names
-// the effect of the change.
+// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and the button of the
+// new form names the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)
@@ -145,7 +145,7 @@ func (f field) yesNo() slack.BlockElement {
 	return in
 }
 
-// options returns the options of a menu. The value of each option is its number.
+// options returns the options of a menu. The value of each option is the number of the option.
 func (f field) options() (options []*slack.OptionBlockObject) {
 	for i := range f.choices {
 		options = append(options, slack.NewOptionBlockObject(strconv.Itoa(i), plainText(f.choice(i)), nil))
@@ -265,7 +265,7 @@ func (a answers) text(block string) string {
 	return text
 }
 
-// sameText compares texts but ignores differences in line endings, because Slack's inputs may change these.
+// sameText compares texts but ignores differences in line endings, because Slack's inputs may change line endings.
 func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
@@ -362,8 +362,8 @@ func validJSON(text string) error {
 	return nil
 }
 
-// place assigns the parts of a schema error to the fields that they name. Such an error reads like "amount: must be ≥
-// 0.01; reason: is missing".
+// place assigns each part of a schema error to the field that the part names. A schema error reads like "amount: must
+// be ≥ 0.01; reason: is missing".
 func place(faults map[string]string, fields []field, err error) {
 	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 	for part := range strings.SplitSeq(text, "; ") {

@@ -2,7 +2,7 @@ package render
 
 import "countersign/approvers"
 
-// gap tells a conversation that the bot was away when its message was written.
+// gap draws the notice that the bot was away when a message of the conversation was written.
 func gap(v View) *BlockBuilder {
 	p := new(BlockBuilder)
 	if v.Gap == nil {

@@ -94,7 +94,7 @@ func (v View) bounds(g approvers.Grant) *RichText {
 	return p
 }
 
-// boundShown returns a value that a grant fixes, in the form for people.
+// boundShown returns in readable form a value that a grant fixes.
 func boundShown(b approvers.Bound, secrets []string) string {
 	if approvers.HoldsSecret(secrets, b.Arg) {
 		return masked(b.Equal)
@@ -166,7 +166,7 @@ func (v View) proved(g approvers.Grant) *RichText {
 	return p.Say(".")
 }
 
-// offer asks whether such calls may run without approval for a while.
+// offer asks whether calls of the grant's tool may run without approval for a while.
 func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), lasting(g.Within))
 	p.Para(v.proved(g), new(RichText).Strong(what), v.bounds(g),
@@ -315,7 +315,7 @@ func fixed(g approvers.Grant) []*RichText {
 	return append(out, Say("Calls with further arguments still wait for approval."))
 }
 
-// ParseAllowance reads the submitted form and returns its errors.
+// ParseAllowance reads the submitted form for a grant, and returns the errors of the form.
 func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a approvers.Allowance, faults map[string]string) {
 	terms := grantTerms(r, p)
 	faults = map[string]string{}

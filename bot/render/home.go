@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// home draws a person's Home tab: requests that wait for them, with buttons; their own requests; recent decisions;
-// their absence; and the grants that they can revoke.
+// home draws a person's Home tab. It shows the requests that wait for the person, with buttons, and the person's own
+// requests. It also shows recent decisions, the person's absence, and the grants that the person can revoke.
 func (v View) home() Rendered {
 	p := new(BlockBuilder)
 	if v.Message.Home.Idle {
@@ -193,7 +193,7 @@ func (v View) homeRecent(p *BlockBuilder) {
 	pager(v, p, PartRecent, of)
 }
 
-// homeAway draws the person's absence, and the people for whom they stand in.
+// homeAway draws the person's absence, and the people for whom the person stands in.
 func (v View) homeAway(p *BlockBuilder) {
 	p.part("Away")
 	a := v.Home.Away
@@ -260,7 +260,7 @@ func signOf(r approvers.Request) string {
 	return "✋"
 }
 
-// Sections of a Home tab that have pages.
+// These are the sections of a Home tab that have pages.
 const (
 	PartWaiting = "waiting"
 	PartAsked   = "asked"
@@ -300,7 +300,7 @@ func TookPart(r approvers.Request, who approvers.PersonID) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who })
 }
 
-// Paginate returns a page of a list. If the page no longer exists, Paginate returns the last one.
+// Paginate returns a page of a list. If the list has fewer pages, Paginate returns the last page.
 func Paginate[T any](list []T, page, size int) Rows[T] {
 	pages := max(1, (len(list)+size-1)/size)
 	page = min(max(0, page), pages-1)

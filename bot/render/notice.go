@@ -186,8 +186,8 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
 }
 
-// askedAgain reports whether a person whose decision no longer counts is asked again, at this stage or a later one.
-// askedAgain knows the person's roles only from the person's earlier decisions.
+// askedAgain says whether a person whose decision no longer counts must decide again, at the current stage or a later
+// stage. It finds the person's roles only in the person's earlier decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
 	for _, d := range r.ValidApprovals() {
@@ -204,8 +204,8 @@ func (v View) askedAgain(r approvers.Request, user string) string {
 	return "You are asked again: it waits for " + waits + "."
 }
 
-// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. If there
-// is no such stage, stageOf returns -1.
+// stageOf returns the first stage with a role in which the person has acted before. The search begins at the current
+// stage. If there is no such stage, stageOf returns -1.
 func stageOf(r approvers.Request, user string) int {
 	for i := r.Stage; i < len(r.Plan.Stages); i++ {
 		roles := r.Plan.Stages[i].Roles()
@@ -282,8 +282,7 @@ func (v View) queued() Rendered {
 	return Single(p)
 }
 
-// reminder tells a person that a request still waits for them, or that the request no longer waits. A reminder has no
-// decision buttons.
+// reminder tells a person whether a request waits for them. A reminder has no decision buttons.
 func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	about := Clip(whatHappens(r.Preview, r.Tool), MaxNote)
 	had := func(d approvers.Decision) bool { return d.By.User() == user && !d.Fallen && d.Digest == r.Digest }
@@ -318,8 +317,8 @@ func began(r approvers.Request) time.Time {
 	return r.StageAt
 }
 
-// broken tells the people who would have been asked, and their leads, that an operator allowed a call in their place,
-// and why.
+// broken draws the notice that an operator allowed a call in place of its approvers, and why. The notice goes to the
+// approvers and their leads.
 func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	i := v.Message.Step - 1
 	if i < 0 || i >= len(r.Decisions) {

@@ -76,7 +76,7 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// A notice asking for a decision is not posted after the request has ended. A notice that was posted before shows the
+// A notice asking for a decision is not posted after the request has ended. A notice that was posted earlier shows the
 // outcome.
 func TestLateNotices(t *testing.T) {
 	over := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Expired, "", "", "nobody decided in time")

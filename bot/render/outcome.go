@@ -36,7 +36,7 @@ func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
 		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
-	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // nobody here saw it
+	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // only the client observed the run
 		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
 		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
@@ -129,7 +129,7 @@ func (v View) unknown() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// found maps reports about a run with an unknown outcome to signs.
+// found maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
 // lost explains why the outcome of a run is unknown.
@@ -164,8 +164,8 @@ func lossWords(e approvers.Execution) string {
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
-// reportsWanted returns a text that names the people whose report the agent waits for, and the time until which the
-// agent waits. The text is empty if the agent no longer waits.
+// reportsWanted names the people who should report the outcome, and says until when the agent waits for a report. The
+// text is empty if the agent no longer waits.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -188,7 +188,7 @@ func reportsWanted(v View) *RichText {
 	}
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
-		line.Say(" or you") // the giver of the grant under which it ran
+		line.Say(" or you") // the reader gave the grant under which the call ran
 	}
 	if !v.LeaveAt.IsZero() {
 		line.Say(" until ").At(v.LeaveAt, DayTime).Say("; then it stays unknown")
@@ -237,8 +237,8 @@ func (v View) onceMore() *RichText {
 	return line
 }
 
-// findings draws the blocks that people need to report an unknown outcome: where to look, the buttons that report the
-// outcome, and the button that asks for the call again. A few words describe the effect of each button, and its
+// findings draws the blocks with which people report an unknown outcome. The blocks say where to look, and have the
+// buttons that report the outcome or request the call again. A few words describe the effect of each button, and its
 // confirmation dialog says more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)

@@ -142,8 +142,8 @@ func TestUnknownIsNotRunning(t *testing.T) {
 	}
 }
 
-// The card of a repeated request says that the call may have happened already, when, who repeats it, and where the
-// question about the earlier run is.
+// The card of a repeated request says that the call may have happened already, and when. The card also names the person
+// who repeats the call, and links to the question about the earlier run.
 func TestCardsThatAskAgain(t *testing.T) {
 	found := func(s approvers.ExecutionState) view.Model {
 		r := laterRefund()

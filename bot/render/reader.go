@@ -25,7 +25,7 @@ func ZoneOf(u slack.User) *time.Location {
 	return time.FixedZone(offsetName(u.TZOffset), u.TZOffset)
 }
 
-// clockLayouts maps locales with a twelve-hour clock to its layout. Other locales use 15:04.
+// clockLayouts maps locales with a twelve-hour clock to the layout of this clock. Other locales use 15:04.
 var clockLayouts = map[string]string{"en-US": "3:04 PM", "en-CA": "3:04 PM", "en-AU": "3:04 PM", "en-NZ": "3:04 PM", "en-IN": "3:04 PM"}
 
 func (r Reader) known() bool { return r.Zone != nil }
@@ -37,7 +37,7 @@ func (r Reader) clock() string {
 	return "15:04"
 }
 
-// moment formats a time for texts in which Slack does not convert it to the reader's zone.
+// moment formats a time in the reader's zone, for texts in which Slack does not convert times.
 func (r Reader) moment(t time.Time) string {
 	if !r.known() {
 		return t.UTC().Format("2 Jan 2006 15:04 UTC")

@@ -23,9 +23,9 @@ type View struct {
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
 	Home         *HomeTab        // content of a Home tab
-	Version      string          // of the program, for the foot of a Home tab; empty: it is not shown
-	Reader       Reader          // the person for whom it is drawn, if it is one person
-	print        string          // fingerprint of this version, which its buttons contain
+	Version      string          // version of the program, for the foot of a Home tab; empty: it is not shown
+	Reader       Reader          // the person for whom the message is drawn, if there is only one
+	print        string          // fingerprint of this version; the buttons of the version contain it
 
 	Progress map[string]RunProgress // reported progress of runs, by execution
 }
@@ -34,7 +34,7 @@ type View struct {
 type Rendered struct {
 	Messages []Message
 	Expired  bool          // the message has expired and must be removed
-	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
+	Shows    []store.Shown // the shown requests; each entry says whether all arguments are shown
 }
 
 // Draw renders an outbox message. Draw is pure: the same view gives the same messages.
@@ -76,7 +76,7 @@ func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	return d
 }
 
-// fingerprint returns a hash of the content that distinguishes versions of an outbox message.
+// fingerprint returns a hash of the content. The hash distinguishes the versions of an outbox message.
 func (v View) fingerprint() (string, error) {
 	v.print = ""
 	first, err := json.Marshal(v.render().Messages)

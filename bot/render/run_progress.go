@@ -28,7 +28,7 @@ func (r RunProgress) percent() (int, bool) {
 	return int(math.Floor(100 * min(max(part, 0), 1))), true
 }
 
-// amount formats the progress in figures. If the run reports no figures, it returns "".
+// amount formats the progress in figures. If the run reports no figures, amount returns "".
 func (r RunProgress) amount() string {
 	if percent, known := r.percent(); known {
 		return fmt.Sprintf("%d %%", percent)

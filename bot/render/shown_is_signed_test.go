@@ -116,8 +116,8 @@ func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 // own workspace.
 var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
 
-// rawHidden returns a character that is invisible or changes other characters. The rule for this is independent of
-// Visible's.
+// rawHidden returns a character that is invisible or changes other characters. The rule is independent of the rule of
+// Visible.
 func rawHidden(s string) (rune, bool) {
 	for _, r := range s {
 		switch {
@@ -129,8 +129,8 @@ func rawHidden(s string) (rune, bool) {
 	return 0, !utf8.ValidString(s)
 }
 
-// shownAsStored compares a card and the form of all arguments with the stored bytes: people see what is signed and what
-// would run.
+// shownAsStored compares a card and the form of all arguments with the stored bytes. Both must show what is signed and
+// what would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	v := View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)
@@ -207,7 +207,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 func TestShownIsSigned(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
 	seed := testkit.Seed(t)
-	shownAs := map[string]string{} // for short texts: the bytes that a text was shown for
+	shownAs := map[string]string{} // for short texts: the stored bytes, by the shown text
 	whole, cut := 0, 0
 	for n := range size {
 		r, err := hostile(testkit.Chance(seed, uint64(n)))

@@ -29,7 +29,7 @@ func TestTextTellsTheStory(t *testing.T) {
 			Blocks any     `json:"blocks"`
 		}
 		if json.Unmarshal(raw, &m) != nil || m.Text == nil || m.Blocks == nil {
-			continue // a form, which is read directly
+			continue // the file has a form, which screen readers read directly
 		}
 		messages++
 		bottest.WalkBlocks(m.Blocks, func(b map[string]any) {

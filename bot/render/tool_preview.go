@@ -11,7 +11,7 @@ import (
 // A tool preview is untrusted text of the tool. The preview is shown below the policy's own sentence, quoted and with
 // the tool's name.
 
-// says returns the words before a preview, which name the tool that made it.
+// says returns the introduction of a preview. The introduction names the tool that made the preview.
 func says(f approvers.ToolPreview) *RichText {
 	switch {
 	case f.Dry:
@@ -68,8 +68,8 @@ func previewSaysNo(r approvers.Request) string {
 	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
-// currentMembers lists the possible names of a member of the preview. That member has the current values that the call
-// would replace, by argument.
+// A preview that is a JSON object may have a member with the current values that the call would replace, by argument.
+// currentMembers lists the possible names of this member.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
 // currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.

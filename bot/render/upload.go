@@ -12,7 +12,7 @@ import (
 
 // Upload is a file to be sent to Slack.
 type Upload struct {
-	Name    string // by this name, which only the bot's uploads have, the upload is found again
+	Name    string // only the bot's uploads have such a name, so the bot can find an upload by its name
 	Title   string
 	Comment string // in mrkdwn
 	Data    []byte

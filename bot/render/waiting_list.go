@@ -51,8 +51,8 @@ func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages [
 	return line
 }
 
-// link returns the address of the first message that the person can open, in the order of places. If there is none, it
-// returns "".
+// link returns the address of the first message that the person can open, in the order of places. If there is no such
+// message, link returns "".
 func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessage, places ...string) string {
 	for _, place := range places {
 		for _, s := range messages {

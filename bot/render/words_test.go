@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Limits on what a person has to read before they decide. The words on buttons count. The arguments and the words of
-// the requester do not count.
+// These values limit what a person has to read before they decide. The words on buttons count. The arguments and the
+// words of the requester do not count.
 const (
 	plainWords     = 70
 	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 110 // what people have to find out, who can report it, and what each button does
+	unknownWords   = 110 // for the question about an unknown outcome
 	minCardsCounts = 45
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Another call would fail
-// without an answer. The bot would later have to find out whether it had an effect.
+// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Any other call would fail
+// without an answer, and the bot would have to find out whether the call had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -25,7 +25,7 @@ type circuitBreaker struct {
 	since    time.Time // time of the first of these failures
 	cause    error     // error of the last of these failures
 	down     bool
-	watched  bool // watch sends the probes; otherwise the callers do
+	watched  bool // the method watch sends the probes; otherwise the callers send them
 	probing  bool
 	pause    time.Duration // between probes
 	next     time.Time     // when the next probe is due
@@ -155,12 +155,13 @@ func (c *circuitBreaker) attended(by bool) {
 
 var (
 	notOK = regexp.MustCompile(`"ok": ?false`)
-	// Codes of Slack's own failures. After them, it is unknown whether the call took effect.
+	// slackFailed matches the codes of Slack's own failures. After such a failure, it is unknown whether the call took
+	// effect.
 	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
 )
 
-// failureIn returns the reason why a response is not a usable answer, or nil. Afterwards, the response can still be
-// read from its start.
+// failureIn returns the reason why a response is not a usable answer, or nil. After the check, the response can be read
+// from its start.
 func failureIn(resp *http.Response) error {
 	if resp.StatusCode >= http.StatusInternalServerError {
 		return errors.New(resp.Status)

@@ -138,7 +138,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	slack := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // without that, the server does not notice that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice a disconnected client
 		begun <- struct{}{}
 		<-r.Context().Done()
 	}))
@@ -160,7 +160,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	}
 }
 
-// Without Watch, the callers themselves test whether Slack answers, and only one caller at a time.
+// Without Watch, the callers test whether Slack answers. Only one caller tests at a time.
 func TestSlackIsDownUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

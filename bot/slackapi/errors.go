@@ -53,8 +53,8 @@ func IsChannelLost(code string) bool {
 	return false
 }
 
-// IsMessageLost reports whether a code of chat.update says that the message is gone. It was deleted, or Slack replaced
-// it with a placeholder that only keeps the thread.
+// IsMessageLost reports whether a code of chat.update says that the message is gone. The message was deleted, or Slack
+// replaced it with a placeholder that only keeps the thread.
 func IsMessageLost(code string) bool {
 	return code == "message_not_found" || code == "cant_update_message"
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // connection is one WebSocket to Slack. The bot does not use slack-go's own client. When Slack asks for a replacement,
-// this client closes the connection immediately and loses frames in transit
+// slack-go's client closes the connection immediately and loses frames in transit
 // (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
@@ -81,7 +81,7 @@ func (c *connection) heard() {
 	}
 }
 
-// leave records that Slack wants a replacement. The connection is still read until Slack closes the connection.
+// leave records that Slack wants a replacement. The bot reads the connection until Slack closes it.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

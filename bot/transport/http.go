@@ -17,7 +17,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Paths of Slack's requests, below the bot's public address.
+// These are the paths of Slack's requests, below the bot's public address.
 const (
 	EventsPath       = "/slack/events"
 	InteractionsPath = "/slack/interactions"
@@ -29,8 +29,8 @@ const (
 // accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// Limits of requests. Slack gives up after 3 s. Every sender gets only the time and space that Slack's largest delivery
-// needs over a bad connection.
+// These values limit requests. Slack stops waiting for an answer after 3 s. Every sender gets only the time and space
+// that Slack's largest delivery needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
@@ -227,7 +227,7 @@ func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):
-		return answer{status: http.StatusUnauthorized} // ordinary noise at a public address
+		return answer{status: http.StatusUnauthorized} // such requests are common at a public address
 	case errors.Is(cause, slack.ErrExpiredTimestamp):
 		why = "its time is more than five minutes off: is this machine's clock right?"
 	}
@@ -263,7 +263,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	defer h.gate.leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // even if Slack has closed the connection
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // stores the delivery even if Slack has closed the connection
 	defer cancel()
 	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {

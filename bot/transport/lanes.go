@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	queues   = 16 // work of different queues runs in parallel
+	queues   = 16 // number of queues; work of different queues runs in parallel
 	queueing = 256
 )
 

@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. Suppose that Address fails, and its error has a method After.
-	// The next try waits at least for the duration from After.
+	// Address asks Slack for the address of a new socket. If Address fails, and its error has a method After, the next
+	// try waits at least for the duration from After.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -92,7 +92,7 @@ func (s *SocketMode) Run(ctx context.Context) error {
 // reader is one run of SocketMode.
 type reader struct {
 	*SocketMode
-	work    context.Context // of the handler
+	work    context.Context // context of the handler
 	lanes   *lanes
 	reading *errgroup.Group
 	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
@@ -241,7 +241,7 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 	})
 }
 
-// process makes a delivery durable, and only then acknowledges it.
+// process makes a delivery durable, and then acknowledges it.
 func (r *reader) process(c *connection, envelope string, d Delivery) {
 	answer, err := r.receive(r.work, d)
 	if err != nil {

@@ -166,8 +166,8 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
-// Deliveries of one lane are handed over one after the other, even if they come through different connections. Other
-// lanes do not wait for these deliveries. The times of receipt give the order of arrival.
+// Deliveries of one lane are passed to the handler one after the other, even if they come through different
+// connections. Other lanes do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -270,8 +270,8 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow. They are at least as long as Slack asks. Retry makes the
-// transport try immediately. A final error ends Run.
+// While Slack gives no address, the pauses between tries grow. Each pause is at least as long as Slack asks. Retry
+// makes the transport try immediately. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		one, two := s.socket(), s.socket()

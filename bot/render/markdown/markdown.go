@@ -4,8 +4,8 @@
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
 // Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
 // unchanged. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line.
-// So the bot can show a text while the model writes it: Settled returns the part that can no longer change. For any
-// text, the parsing time grows linearly with the text's length.
+// Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no longer
+// change. For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Limits of an answer in Slack, in characters. Slack accepts 12,000 in a message.
+// These values limit an answer in Slack, in characters. Slack accepts 12,000 characters in a message.
 const (
 	MaxBlockText   = 3000 // text in one block
 	MaxMessageText = 9000 // text in one message; longer answers take several messages
@@ -203,7 +203,7 @@ func listPieces(lines []string) []Piece {
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
 		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
-		number, _ := strconv.Atoi(m[2]) // at most nine digits
+		number, _ := strconv.Atoi(m[2]) // numberLine allows at most nine digits
 		list.Offset = max(0, number-1)
 		return list, m[3]
 	}
