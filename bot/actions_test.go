@@ -93,7 +93,7 @@ func actionIDs(t *testing.T) map[string]string {
 	return out
 }
 
-// For each method of this package, namedActions returns the actions that the method compares or maps.
+// namedActions maps each method of this package to the actions that the method compares or maps.
 func namedActions(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

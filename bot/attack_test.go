@@ -18,7 +18,7 @@ type attack struct {
 	name  string
 	code  approvers.Code // code of the recorded attempt; empty: the attempt is not recorded
 	words string         // text that the attacker must see
-	// try makes the attack. The function returns the target, the attacker, and the immediate answer of a form.
+	// try performs the attack. The function returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
 
@@ -181,7 +181,8 @@ func attacks() []attack {
 	return append(out, wrongForms()...)
 }
 
-// No attack changes anything. The attacker is told why, and the target's history records the attempt.
+// No attack changes anything. The attacker is told the reason of the refusal, and the target's history records the
+// attempt.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {

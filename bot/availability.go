@@ -111,9 +111,9 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 	return who, nil
 }
 
-// stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. stagePeople includes people who can't decide now. If a request is not pending, the function returns no
-// people.
+// stagePeople looks up the people of a request's stage: the members of its roles, the leads who were notified, and
+// invited people. The result includes people who can't decide at the moment. If a request is not pending, the function
+// returns no people.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {

@@ -131,14 +131,14 @@ func (w words) peek() string {
 	return w[0]
 }
 
-// skip consumes the next word if it equals one.
+// skip consumes the next word if this word is equal to the parameter one.
 func (w *words) skip(one string) {
 	if w.peek() == one {
 		w.next()
 	}
 }
 
-// timeParser parses times in the form that people write, in their time zone.
+// timeParser parses times as people write them. now is in the person's time zone.
 type timeParser struct{ now time.Time }
 
 // midnight returns the start of the day that is the given number of days after t's day.

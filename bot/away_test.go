@@ -169,7 +169,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 }
 
 // If the account of the only approver is deactivated while a card waits, the lead is asked immediately. The lead's card
-// says why.
+// gives the reason.
 func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
 
 func testDeactivatedWhileItWaits(t *testing.T, h *harness) {

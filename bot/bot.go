@@ -28,13 +28,13 @@ type Config struct {
 	Workflow
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
-	// Listen opens the listener for Slack's requests over HTTP. nil: Socket Mode.
+	// Listen opens the listener for Slack's requests over HTTP. If Listen is nil, the bot uses Socket Mode.
 	Listen        func() (net.Listener, error)
 	SigningSecret string         // secret with which Slack signs its requests over HTTP
 	APIURL        string         // Web API base URL with its final slash; empty: Slack's
 	Tools         workflow.Tools // for the forms of Modify…
-	// Admits validates a filled-in form against its schema. The form shows the returned error. nil: any object is
-	// valid.
+	// Admits validates a filled-in form against its schema. The form shows the returned error. If Admits is nil, any
+	// object is valid.
 	Admits func(schema, values json.RawMessage) error
 	// Version is the program's version for the Home tab. If Version is empty, the Home tab shows no version.
 	Version string
@@ -56,7 +56,7 @@ type Config struct {
 	CountRequest func(status int)
 }
 
-// Bot is the Slack edge. Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Bot is safe for concurrent use.
 type Bot struct {
 	Config
 	Permissions *Permissions
@@ -120,7 +120,7 @@ func New(c Config) *Bot {
 	return b
 }
 
-// whoAmI returns the bot's identity. whoAmI asks Slack once.
+// whoAmI returns the bot's identity. It reads the identity from Slack only once.
 func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)
@@ -166,8 +166,8 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and says where to find the
-// right token.
+// ErrToken says that Slack refuses a token permanently. An error that wraps ErrToken names the token, and says where to
+// find the right token.
 var ErrToken = errors.New("Slack refuses a token")
 
 // Check verifies the tokens with Slack. The error of Check tells the operator what to do.

@@ -115,8 +115,8 @@ func unexported(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// uncleaned returns the fields in an expression that contain text from people, models or tools and do not pass through
-// a cleaner. The function skips fields that are only compared, because the bot does not show them.
+// uncleaned returns the fields with text from people, models or tools that an expression uses without a cleaner. The
+// function skips fields that are only compared, because the bot does not show them.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// Limits of one catch-up, which reads the histories of channels (docs/transports.md). settings.MostReread limits the
-// period that is read.
+// These values limit one catch-up. A catch-up reads the histories of channels (docs/transports.md). settings.MostReread
+// limits the period that is read.
 const (
 	mostChannels  = 500
 	mostMessages  = 1000 // messages of a channel, and of a thread
@@ -29,9 +29,9 @@ const (
 	// oldThreads limits the age of threads in which the bot does not take part. In such a thread, the bot reads new
 	// replies only if the thread began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been quiet. The bot reads the thread of a
-	// conversation if its last message was written at most this long before the gap. The thread itself may be much
-	// older.
+	// oldTalks limits the age of the last message of a conversation with the bot. The bot reads the thread of a
+	// conversation only if the last message was written at most this long before the gap. The first message of the
+	// thread may be much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
 	// If a message is older than longAway, the answer to the message includes a note that the bot was away.

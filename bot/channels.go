@@ -15,8 +15,8 @@ import (
 
 // channelEvent is called after Slack has refused an outbox message. It returns the message's channel in lost if the bot
 // can no longer write there. lost is the channel's id. If the id is unknown, lost is the channel's name from the
-// policy. lost is empty for direct messages. lost is also empty if the bot is still a member, because then Slack
-// refuses only this message.
+// policy. lost is empty for direct messages. lost is also empty if the bot is a member of the channel, because Slack
+// then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {

@@ -308,8 +308,8 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 	return b.users.Who(ctx, user, false)
 }
 
-// unknownClicker handles a click whose person Slack does not identify. After a few tries the click is refused and
-// recorded, and the person is told.
+// unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
+// and records the click, and tells the person.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	if mayRetry(d, cause) {
 		return cause
@@ -329,7 +329,7 @@ func mayRetry(d delivered, cause error) bool {
 	return !refused && d.tries < clickTries
 }
 
-// refuseUnknown refuses a click whose user Slack can't identify, and records the refusal.
+// refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
 func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
 	c.Inbox, c.At, c.User = d.id, d.at, r.user
@@ -363,7 +363,7 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 }
 
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
-// decides none.
+// decides no call.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied

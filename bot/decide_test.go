@@ -107,7 +107,7 @@ func TestModifySchemaFault(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// A person who may not decide is told why, and nothing runs.
+// A person who may not decide is told the reason, and no call runs.
 func TestDeniedClicks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -248,7 +248,7 @@ func TestFormLosesTheRace(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
 }
 
-// A critical call requires a typed value and passes through its stages. Each person counts only once.
+// A critical call requires a typed value and passes through its stages. Each person's approval counts only once.
 func TestCriticalStages(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -22,7 +22,8 @@ import (
 // text, in the Slack message that the workflow's draft record names. Errors here are ignored, because the finished step
 // shows the whole answer.
 
-// Timing of drafts. If the model finishes before draftAfter, there is no draft, and only the finished answer is posted.
+// These values set the timing of drafts. If the model finishes before draftAfter, there is no draft, and only the
+// finished answer is posted.
 const (
 	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
@@ -239,8 +240,8 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	return nil
 }
 
-// mayStream reports whether a stream can be started. No stream can be started outside of threads, or if Slack has
-// recently refused a stream.
+// mayStream reports whether a stream can be started. A stream requires a thread. After Slack has refused a stream, no
+// stream is started for a while.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
 	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
@@ -321,7 +322,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 	return w.record(ctx, text[:next])
 }
 
-// change writes all complete text into the draft's message, or posts it.
+// change writes all complete text into the draft's message. If the draft has no message, change posts one.
 func (w *streamWriter) change(ctx context.Context, text string) error {
 	w.sent, w.size, w.blocks, w.table = 0, 0, 0, false
 	next := markdown.Settled(text)

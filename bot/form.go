@@ -37,7 +37,7 @@ func formOf(i interaction) (string, bool) {
 // after three seconds.
 const openWait = 4 * time.Second
 
-// openAgain is the pause before the bot tries again to fill a loading view that another replica opens.
+// openAgain is the pause between two tries to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
 // forms tracks the loading views that this process opened, by inbox id.
@@ -67,7 +67,7 @@ func (b *Bot) openLoading(id, trigger, form string) {
 	})
 }
 
-// add registers a loading view, unless one is already registered.
+// add registers a loading view. If a loading view with this id is registered, add returns false.
 func (f *forms) add(id string, o *opening) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

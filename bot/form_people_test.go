@@ -177,7 +177,7 @@ func toolIndex(p *approvers.Policy, name string) int {
 }
 
 // If a stage has a user group, the bot sends a direct message to each member of the group with one of the stage's
-// roles. The membership is checked again at the click.
+// roles. The bot also checks the membership at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -125,7 +125,8 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
-// If a delivery has crashed the process several times, abandon sets it aside and tells its sender.
+// If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
+// was not handled.
 func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)

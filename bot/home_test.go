@@ -146,7 +146,7 @@ func TestHomeRejects(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// without returns a policy whose roles lack one member.
+// without returns a copy of a policy in which no role has the given member.
 func without(p *approvers.Policy, user string) *approvers.Policy {
 	out := *p
 	out.Approvers = nil

@@ -99,8 +99,8 @@ func asCommand(text string) sending {
 	return s
 }
 
-// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. change edits its
-// payload.
+// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. change edits the
+// payload of the click.
 func (h *harness) approval(card posted, trigger string, change func(map[string]any)) sending {
 	h.t.Helper()
 	payload := map[string]any{
@@ -229,8 +229,8 @@ func TestUnsignedRequests(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 }
 
-// Three kinds of requests are answered immediately and not stored: the verification of the URL for events, the check of
-// the certificate, and the options of a menu.
+// The bot answers three kinds of requests immediately, and does not store them. The kinds are the verification of the
+// URL for events, the check of the certificate, and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)

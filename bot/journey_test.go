@@ -97,7 +97,7 @@ func TestSizeOfARequest(t *testing.T) {
 	h.start()
 }
 
-// retain runs retention on a store, some time later.
+// retain runs retention on a store, as if the given time had passed.
 func retain(t *testing.T, path string, keep approvers.Retention, later time.Duration) {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Options{})

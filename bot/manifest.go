@@ -158,7 +158,7 @@ func newManifest(o ManifestOptions) manifest {
 	return m
 }
 
-// commandHint is Slack's hint on the subcommands of the slash command.
+// commandHint is the hint that Slack shows for the slash command.
 func commandHint() string {
 	var names []string
 	for _, s := range subcommands() {

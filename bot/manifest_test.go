@@ -23,7 +23,7 @@ import (
 )
 
 // calls maps the client's functions to Web API methods and their scopes, according to Slack's reference pages. If the
-// scope of a method depends on the kind of channel, the map has the scope of each kind that the bot may be in.
+// scope of a method depends on the kind of channel, the map has the scope for each kind of channel.
 var calls = map[string]struct {
 	method string
 	scopes []string
@@ -61,8 +61,8 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// Some features make no call, but still need a scope. features maps a name in the code to the scope that the feature of
-// this name needs.
+// Some features make no call, but need a scope. features maps a name in the code to the scope that the feature of this
+// name needs.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.

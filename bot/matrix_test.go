@@ -65,7 +65,7 @@ func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
 	return &matrix{attackHarness: s}
 }
 
-// put makes a person request a call, and waits until all its messages are shown.
+// put makes a person request a call, and waits until all messages about the call are shown.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
 	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
@@ -139,7 +139,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// try makes Teo, in the given case, act in every way on a call of each risk. It checks the results.
+// try makes Teo act in every way on a call of each risk, in the given case. It checks the results.
 func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -191,7 +191,7 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// may makes Teo, in the given case, act in every way. Each action is on a separate call of each risk. Each action must
+// may makes Teo act in every way, in the given case. For each risk, each action is on a separate call. Each action must
 // succeed.
 func (m *matrix) may(is approverCase) {
 	m.identities++

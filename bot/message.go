@@ -76,8 +76,8 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form. If the bot can't read the channel's name, the result lacks
-// the name, and incomingMessage also returns Slack's refusal.
+// incomingMessage converts an event to the type that the workflow takes. If the bot can't read the channel's name, the
+// result lacks the name, and incomingMessage also returns Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
@@ -267,7 +267,7 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	})
 }
 
-// thread returns the timestamp that identifies a message's thread. For a message outside of a thread, it is the
+// thread returns the timestamp that identifies a message's thread. For a message outside of a thread, the result is the
 // message's own timestamp, because replies to the message would form a thread. At the top level of a direct message,
 // the result is empty.
 func (e event) thread() string {

@@ -117,7 +117,7 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 }
 
-// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The bot tells
+// If an admin deletes the requester's message, the call stays pending, and the card reports the deletion. The bot tells
 // the requester how to withdraw the call.
 func TestDeletedSince(t *testing.T) {
 	t.Parallel()
@@ -170,8 +170,8 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	})
 }
 
-// If the requester's only message is deleted while the agent works on the answer, the thread is gone. The answer comes
-// by direct message, and no message is posted to the whole channel.
+// If the requester's only message is deleted while the agent works on the answer, Slack removes the thread. The answer
+// comes by direct message, and no message is posted to the whole channel.
 func TestDeletedRoot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })

@@ -119,7 +119,7 @@ type interaction struct {
 	} `json:"container"`
 }
 
-// postedBy reports whether the clicked message is the bot's own.
+// postedBy reports whether the bot posted the clicked message.
 func (i interaction) postedBy(me directory.Self) bool {
 	return i.Posted.User != "" && i.Posted.User == me.User || i.Posted.BotID != "" && i.Posted.BotID == me.Bot
 }
@@ -224,7 +224,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, this is the value of the form
+// readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, raw is the value of the form
 // field. Over a socket, raw is the payload of Slack's message.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
@@ -245,8 +245,8 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 
 // messageID returns the id under which a new message is stored. With this id, the bot stores a message only once. Slack
 // may deliver the same message as a message event and as a mention, repeat a delivery, or return the message in a
-// history. The second result is false for other events. The second result is also false for an app_mention if the bot
-// does not find its own mention in the text.
+// history. The second result is false for events without such an id. The second result is also false for an app_mention
+// if the bot does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -335,8 +335,8 @@ func (c command) shaped() error {
 	return shaped(nameOfSlack{"user_id", c.User, idShape}, nameOfSlack{"channel_id", c.Channel, idShape})
 }
 
-// Lane returns the lane of a delivery, or "" if the delivery can't be read. Deliveries in the same lane are received
-// and handled in order.
+// Lane returns the name of a delivery's lane, or "" if the delivery can't be read. Deliveries in the same lane are
+// received and handled in order.
 func (b *Bot) Lane(d transport.Delivery) string {
 	switch d.Kind {
 	case store.InboxEvent:
@@ -371,7 +371,7 @@ func (c command) lane() string { return personLane(c.User) }
 func personLane(user string) string { return "person:" + user }
 
 // origin has the app for which a delivery is meant, and the workspaces and enterprises from which it comes. A message
-// in a channel of two organisations names both of them.
+// in a channel of two organisations names both organisations.
 type origin struct {
 	app         string
 	teams       []string

@@ -69,7 +69,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
 }
 
-// postedAgain returns the notice that deleted messages are being posted again.
+// postedAgain returns the notice that deleted messages are being reposted.
 func postedAgain(n int) string {
 	if n == 1 {
 		return "1 message had been deleted. It is being posted again: write the command once more for its link."
@@ -129,8 +129,7 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 // itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
-// listed returns the line about one waiting item. The function first verifies that Slack still shows the linked
-// message.
+// listed returns the line about one waiting item. The function first verifies that Slack shows the linked message.
 func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {

@@ -76,7 +76,7 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a waiting card in a channel mentions. These are the members of the
+// cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
 // stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
 // away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
 // better than no card.

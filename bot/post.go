@@ -24,7 +24,7 @@ const messageEvent = "countersign_surface"
 // messageField is the metadata's field with the id of the outbox message.
 const messageField = "surface"
 
-// options returns the content of a message.
+// options returns the content of a message as options for slack-go.
 func options(m render.Message) []slack.MsgOption {
 	out := []slack.MsgOption{
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
@@ -78,8 +78,8 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 }
 
 // post posts the Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
-// messages that are already in Slack. If the first message is already there, post updates it, because it was drawn from
-// an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with the
+// messages that are already in Slack. If the first message is in Slack, post updates this message, because it shows an
+// earlier state. post returns the channel and the timestamp of the first message, and the outbox message with the
 // content that Slack accepted.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
@@ -128,9 +128,9 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
 // the whole channel. Only the response shows that the message is in no thread. After the deletion, takeBack returns
-// errNoThread. If Slack refuses the deletion, takeBack still returns errNoThread. The bot tries the deletion again
-// later (Leftovers). If the call fails for another reason, takeBack returns an error that causes a retry. In the retry,
-// findUnnamed finds the message.
+// errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this case, the bot repeats the
+// deletion later (Leftovers). If the call fails for another reason, takeBack returns an error that causes a retry. In
+// the retry, findUnnamed finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {

@@ -150,7 +150,7 @@ type keyed struct {
 	shown map[string]time.Time
 }
 
-// tryLock locks an outbox message, unless it is locked.
+// tryLock locks an outbox message if the message is not locked.
 func (k *keyed) tryLock(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

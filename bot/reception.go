@@ -80,7 +80,7 @@ func (b Reception) received(ctx context.Context) {
 	}
 }
 
-// missed schedules the reading of the histories. The function returns false if this could not be stored.
+// missed schedules the reading of the histories. The function returns false if the schedule could not be stored.
 func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {

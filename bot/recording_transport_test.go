@@ -25,7 +25,7 @@ type sent struct {
 	body   string // as it was sent, decoded
 }
 
-// noAnswer makes Slack unreachable.
+// noAnswer is an answer that makes Slack unreachable.
 const noAnswer = "down"
 
 func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -78,8 +78,8 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// told reports whether the bot has told a person the words since call number since. The function looks for ephemeral
-// messages in a channel, for direct messages, and for forms.
+// told reports whether the bot has told a person the words. It skips the first since calls. The function looks for
+// ephemeral messages in a channel, for direct messages, and for forms.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func person(change func(u, profile map[string]any)) func(url.Values) string {
 	}
 }
 
-// times counts how often the bot has told people the words since call number since.
+// times counts how often the bot has told people the words. It skips the first since calls.
 func (t *recordingTransport) times(since int, words string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -136,7 +136,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// If Slack no longer lets the bot edit a card, a new card replaces it, and no live button remains.
+// If Slack refuses an edit of a card, a new card replaces the card. No message with live buttons is left.
 func TestUneditableCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -223,7 +223,7 @@ func TestFormRefused(t *testing.T) {
 	}
 }
 
-// If Slack refuses a token, Run ends with an error. The error names the token and where to find the right one.
+// If Slack refuses a token, Run ends with an error. The error names the token, and says where to find the right token.
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

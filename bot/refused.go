@@ -90,7 +90,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	}
 }
 
-// has reports whether Slack refuses a feature, and the bot may not try the feature again yet.
+// has reports whether a refusal of a feature is in force. While it is in force, the bot does not use the feature.
 func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	_, yes := r.known(ctx)[what]
 	return yes
@@ -135,8 +135,8 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 }
 
 // inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms, down
-// to the form last. inSimplerForms returns the accepted message, and whether its blocks still have all texts and
-// buttons.
+// to the form last. inSimplerForms returns the accepted message, and whether the blocks of this message have all texts
+// and buttons of m.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -218,9 +218,9 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// If Slack answers each call of a method, but never in its own format, the method may not exist in this workspace.
-// After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the circuit
-// breaker stops calls earlier.
+// If Slack answers each call of a method, but never in the format of the Web API, the method may not exist in this
+// workspace. After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the
+// circuit breaker stops calls earlier.
 
 // mostUnusable is the number of tries after which a method counts as missing.
 const mostUnusable = 6

@@ -85,8 +85,8 @@ func TestDeletedCardWithAThread(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Retention deletes messages without an event. If an approver lists their waiting items, the bot reposts the card. If
-// the requester lists their items, the bot reposts the message in the thread.
+// Slack's retention deletes messages without an event. If an approver lists their waiting items, the bot reposts the
+// card. If the requester lists their items, the bot reposts the message in the thread.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -198,8 +198,8 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A card can no longer be edited, and its deletion fails for some time. The bot deletes the card later. Without this
-// deletion, the card would show buttons after the end of the request.
+// Slack refuses edits of a card, and the deletion of the card fails for some time. The bot deletes the card later.
+// Without this deletion, the card would show buttons after the end of the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

@@ -22,8 +22,8 @@ type Secrets struct {
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
 // Renew replaces a bot's secrets. If the bot token is new, Renew first checks the token with Slack. Slack must accept
-// the token, and it must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any other
-// error, Renew can be called again.
+// the token, and the token must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any
+// other error, Renew can be called again.
 func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {

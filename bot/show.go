@@ -132,7 +132,7 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	return err
 }
 
-// traced names the turn or request of the current work. name is the name of the work's span.
+// traced records the turn or request of the current work in the trace. name is the name of the work's span.
 func traced(ctx context.Context, vm view.Model, name string) {
 	to := tracing.Subject{Turn: vm.Turn.ID, Name: name}
 	switch {
@@ -269,8 +269,8 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	return b.Outbox.Replace(ctx, s)
 }
 
-// isFixed reports whether an error says that Slack will not change a message. Slack may still accept a new message in
-// the same place.
+// isFixed reports whether an error says that Slack will not change a message. Slack may accept a new message in the
+// same place.
 func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	code := slackapi.ErrorCode(err)
 	switch {
@@ -308,7 +308,7 @@ type destination struct {
 }
 
 // destinationOf returns where an outbox message is posted. If fresh is set, destinationOf opens the direct-message
-// channel again.
+// channel even if its id is cached.
 func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
@@ -379,7 +379,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 }
 
 // expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the bot
-// changes the message, which then says that it has expired.
+// changes the message into a notice of its expiry.
 func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
@@ -419,7 +419,7 @@ var rankPriority = map[store.Rank]slackapi.Priority{
 	store.RankFirst: slackapi.PriorityFirst, store.RankPlain: slackapi.PriorityNormal, store.RankAnswer: slackapi.PriorityReply, store.RankLast: slackapi.PriorityLast,
 }
 
-// dueFor sets the priority of the calls for a due timer.
+// dueFor sets the priority of the calls that handle a due timer.
 func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Context {
 	return slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: p, Retry: t.Tries > 0})
 }

@@ -81,8 +81,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	return objection{faults: faults}, nil
 }
 
-// examineEdit validates changed arguments. If the changed arguments have another effect than the pressed button named,
-// the form is shown again. The new button of the form names the actual effect.
+// examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
+// pressed button names, the form is shown again. The new button of the form names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)

@@ -27,8 +27,8 @@ type unconfirmedPosts struct {
 	found map[destination]historyScan
 }
 
-// historyScan is the result of one search of a channel or thread. It has the Slack messages of outbox messages since a
-// time of Slack's clock.
+// historyScan is the result of one search of a channel or thread. It has the Slack messages that show outbox messages
+// and were posted after since.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
 	at      uint64    // the count at the begin of the search
@@ -68,7 +68,7 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// now increments and returns the counter. p.mu is held.
+// now increments and returns the counter. The caller holds p.mu.
 func (p *unconfirmedPosts) now() uint64 {
 	p.count++
 	return p.count
@@ -104,7 +104,7 @@ func (p *unconfirmedPosts) recorded(message string) {
 }
 
 // doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if the search
-// began after the count and after the time.
+// began after the counter value count and after the time until.
 type doubt struct {
 	count uint64
 	until time.Time
@@ -247,8 +247,8 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// If a thread is gone, Slack posts the bot's message to the whole channel. findUnnamed deletes such unrecorded
-// messages.
+// If a thread does not exist any more, Slack posts the bot's message to the whole channel. findUnnamed deletes such
+// unrecorded messages.
 func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

@@ -129,7 +129,8 @@ func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
 }
 
-// If the people who can't see the card have a lead, the bot asks the lead immediately. The lead's card says why.
+// If the people who can't see the card have a lead, the bot asks the lead immediately. The lead's card gives the
+// reason.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -195,7 +196,8 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 }
 
 // Slack refuses one message because the bot is not in the channel. If Slack also says that the bot is a member, only
-// this message is sent to another address. If the bot is not a member, or Slack does not say, all open messages move.
+// this message is sent to another address. If the bot is not a member, or Slack does not answer this, all open messages
+// of the channel are sent to other addresses.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

@@ -49,9 +49,9 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
-// IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared asks Slack again.
-// While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an event would have
-// invalidated an outdated answer.
+// IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared does not use the
+// cached answer. While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an
+// event would have invalidated an outdated answer.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
@@ -128,8 +128,8 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 }
 
 // DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. If fresh is set,
-// DirectMessages opens the channel again. Callers set fresh after Slack has reported that the cached channel does not
-// exist.
+// DirectMessages opens the channel even if its id is cached. Callers set fresh after Slack has reported that the cached
+// channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
 	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})

@@ -52,8 +52,8 @@ func NewUsers(s UsersOptions) *Users {
 	}
 }
 
-// Who returns the current identity of a user. If fresh is set, Who asks Slack again. A user whom Slack does not know
-// has no ID.
+// Who returns the current identity of a user. If fresh is set, Who does not use the cached answer. The identity of an
+// unknown user has no ID.
 func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Identity, error) {
 	me, err := d.self(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Ide
 // ErrAboutAnother says that Slack answered with the record of another user. Such an answer is not used.
 var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
-// User returns Slack's record of a user. If fresh is set, User asks Slack again.
+// User returns Slack's record of a user. If fresh is set, User does not use the cached answer.
 func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
 	return d.users.Get(user, fresh, func() (slack.User, error) {
 		u, err := d.api.GetUserInfoContext(ctx, user)

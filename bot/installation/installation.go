@@ -73,7 +73,7 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// App describes the app as installed.
+// App describes the installed app.
 type App struct {
 	Team, TeamID string
 	User, UserID string // the bot's own name and user id
@@ -157,7 +157,7 @@ func (e *Examiner) Channels(ctx context.Context) ([]Channel, error) {
 	return out, err
 }
 
-// Person returns a user's identity. A user whom Slack does not know has no ID. Only a confirmed e-mail address is
+// Person returns a user's identity. The identity of an unknown user has no ID. Only a confirmed e-mail address is
 // included.
 func (e *Examiner) Person(ctx context.Context, user string) (approvers.Identity, error) {
 	u, err := e.api.GetUserInfoContext(ctx, user)

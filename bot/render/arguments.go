@@ -129,7 +129,7 @@ func (l *layout) inline() (string, error) {
 // inlineSigns matches the punctuation that separates values on one line.
 var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
-// rank returns a top-level member's position. Members in first come before all other members.
+// rank returns a top-level member's position. The members that l.first names come before all other members.
 func (l layout) rank(m member) int {
 	if i := slices.Index(l.first, m.name); i >= 0 {
 		return i

@@ -53,7 +53,7 @@ func (p *BlockBuilder) headline(s string) {
 	p.lines = append(p.lines, Escape(s))
 }
 
-// Para adds one block with a line for each run. Empty runs are skipped.
+// Para adds one block with a line for each text. Empty texts are skipped.
 func (p *BlockBuilder) Para(runs ...*RichText) {
 	p.quiet(runs...)
 	for _, r := range runs {
@@ -121,7 +121,7 @@ func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 // maxButtonsNamed is the maximum number of buttons that a message's text names.
 const maxButtonsNamed = 12
 
-// whatToDo names a message's buttons for people who get only its text, such as users of screen readers.
+// whatToDo names a message's buttons for people who get only the message's text, such as users of screen readers.
 func (p *BlockBuilder) whatToDo() string {
 	if len(p.labels) == 0 {
 		return ""

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that wait for the same people. Facts that all requests share appear once. Then
-// each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A decided
-// call is reduced to its outcome.
+// bundle draws the requests of one step that wait for the same approvers. Facts that all requests share appear once.
+// Then each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A
+// decided call is reduced to its outcome.
 //
 // The whole card, from the headline to the buttons for all calls, must fit on a phone's screen. A card that is too tall
 // is shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls
@@ -137,7 +137,7 @@ type bundleLook struct {
 	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
-// highest returns the request with the tallest call that can still be shortened.
+// highest returns the request with the tallest call that can be shortened.
 func (look bundleLook) highest() (request string, found bool) {
 	most := 0
 	for _, r := range look.open {
@@ -160,8 +160,8 @@ func (look bundleLook) briefly() int {
 	return 2 * maxBriefly
 }
 
-// bundledArgs are a call's arguments in a bundle: on one line if they are short, otherwise as a table, which may be
-// cut.
+// bundledArgs are a call's arguments in a bundle. Short arguments are on one line. Longer arguments are a table, which
+// may be cut.
 type bundledArgs struct {
 	line, table string
 	whole       bool // nothing is cut, neither the arguments nor the sentence about the call
@@ -169,8 +169,8 @@ type bundledArgs struct {
 	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. If a call has no other
-// arguments, or if the calls are to different tools, sameArguments returns nil.
+// sameArguments returns the laid-out arguments that are the same in all calls, and the names of these arguments. If a
+// call has no other arguments, or if the calls are to different tools, sameArguments returns nil.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -193,7 +193,7 @@ func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	return args, same
 }
 
-// without returns the arguments except the named ones.
+// without returns the arguments without the named arguments.
 func without(args []byte, names []string) []byte {
 	if len(names) == 0 {
 		return args
@@ -441,7 +441,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled returns the state of a call that can no longer be decided here.
+// settled returns the state of a call that can't be decided on the bundle.
 func (v View) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):

@@ -20,8 +20,8 @@ func callerLine(c approvers.Caller) *RichText {
 	return line
 }
 
-// runsItself returns a warning that the approval can't be enforced here. If Countersign runs the tool, the warning is
-// empty.
+// runsItself returns a warning that Countersign can't enforce the approval. If Countersign runs the tool, the warning
+// is empty.
 func runsItself(c *approvers.Caller) *RichText {
 	if !c.Decides() {
 		return new(RichText)

@@ -291,14 +291,13 @@ func stillNeeded(v View, r approvers.Request, did string) *RichText {
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
 
 // hadTheirSay reports whether the owner of this copy has already approved. The owner can't approve again, because each
-// person counts only once.
+// person's approval counts only once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// hasPassedOn reports whether the owner of this copy changed the arguments in a role that does not belong to the
-// current stage.
+// hasPassedOn reports whether the owner of this copy changed the arguments in a role outside the current stage.
 func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {

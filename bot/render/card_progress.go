@@ -10,8 +10,8 @@ import (
 )
 
 // waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
-// list the stages that have agreed. The lines also explain why the reader got this copy, unless the stage itself names
-// the reader. The lines below name the people who have rejected.
+// list the stages that have agreed. If the stage does not name the reader, the lines also explain why the reader got
+// this copy. The lines below name the people who have rejected.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -44,7 +44,7 @@ func agreedAt(r approvers.Request) *RichText {
 	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
-// decisionsAt returns the approvals of a stage that count.
+// decisionsAt returns the valid approvals of a stage.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
 	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
@@ -142,8 +142,8 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against returns how many people have rejected, prefixed with sep. If one rejection would end the request, the
-// function returns "".
+// against returns the number of people who have rejected, as a text that begins with sep. If one rejection would end
+// the request, the function returns "".
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
 		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)

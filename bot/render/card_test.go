@@ -219,7 +219,7 @@ func encode(t *testing.T, d Rendered) []byte {
 	return raw
 }
 
-// A card whose arguments do not fit has no Approve button, because the approver must see all arguments before.
+// A card whose arguments do not fit has no Approve button, because the approver must first see all arguments.
 func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
 	raw := string(encode(t, drawn(t, bottest.ViewModel(long))))

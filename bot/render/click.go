@@ -73,7 +73,7 @@ type ClickTarget struct {
 	About About // additional data for Details…
 }
 
-// ShownRequest returns how the clicked version showed its request.
+// ShownRequest returns the record of how the clicked version showed the request.
 func (s ClickTarget) ShownRequest() store.Shown {
 	if s.Request == nil {
 		return store.Shown{}

@@ -31,17 +31,17 @@ func Unpermitted() *RichText {
 	return Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
 }
 
-// LookedUpLater tells a person that their message waits until Slack says who they are.
+// LookedUpLater tells a person that their message waits until Slack identifies them.
 func LookedUpLater() *RichText {
 	return Say("Slack does not tell me who you are at the moment, so I can't work on your message yet. I keep it and try again for an hour. My operator has been told.")
 }
 
-// NotLookedUp tells a person that their message was not handled, because Slack did not say who they are.
+// NotLookedUp tells a person that their message was not handled, because Slack did not identify them.
 func NotLookedUp() *RichText {
 	return Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
 }
 
-// Unidentified is the notice for a click whose user Slack could not identify.
+// Unidentified is the notice that Slack could not identify the person who clicked.
 func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
 }
@@ -191,7 +191,7 @@ func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *R
 	return out.At(d.At, DayTime).Say(". Your click changed nothing.")
 }
 
-// ended describes the ways in which requests end, with or without a person.
+// ended maps final states to the words for an end by a person, and for an end without a person.
 var ended = map[approvers.State]struct{ by, alone string }{
 	approvers.Approved:  {"approved this", "was approved"},
 	approvers.Consumed:  {"approved this", "was approved"},

@@ -19,7 +19,7 @@ type About struct {
 }
 
 // DetailsForm shows everything about a request: warnings, all arguments (page by page), the whole preview, who has to
-// decide and why, and what has happened. A person who may decide can approve the request there after seeing all
+// decide and why, and what has happened. A person who may decide can approve the request in the form after seeing all
 // arguments. The buttons of the form lead to all other actions that the person may take.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
@@ -68,7 +68,7 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 	return p
 }
 
-// otherButtons returns the buttons for actions that the person may take and that the card does not offer.
+// otherButtons returns the buttons that the card does not offer, for the actions that the person may take.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
 	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons

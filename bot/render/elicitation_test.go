@@ -128,7 +128,7 @@ func TestFilledIn(t *testing.T) {
 	}
 }
 
-// A menu shows the value that is sent, and not only its title in the schema.
+// A menu shows each value that is sent, together with the value's title in the schema.
 func TestMenusShowTheValue(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"DELETE","title":"Small"},{"const":"big"}]}}}`)
 	for _, f := range fieldsOf(schema, []byte(`{}`), nil) {

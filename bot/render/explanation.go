@@ -189,7 +189,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	return lines
 }
 
-// event describes one record in words. For a record that does not interest people, the function returns nothing.
+// event describes one record in words. For a record that people do not need, event returns an empty text.
 func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
 	f := a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }
@@ -308,8 +308,8 @@ func (v View) inRole(role string) string {
 // maxHappened is the number of history lines on a page. The page says how many lines it leaves out.
 const maxHappened = 15
 
-// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, its first line
-// says how many.
+// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, the first line
+// of the page says how many.
 func Newest(lines []*RichText, page int) (kept []*RichText, pages int) {
 	pages = max(1, (len(lines)+maxHappened-1)/maxHappened)
 	page = min(max(0, page), pages-1)

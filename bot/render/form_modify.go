@@ -75,7 +75,7 @@ func hasLockedFields(schema json.RawMessage, r approvers.Request) bool {
 	return slices.ContainsFunc(fieldsOf(schema, r.Args, r.Secrets), func(f field) bool { return f.kind == fieldLocked })
 }
 
-// block returns the field's input.
+// block returns the input block of the field.
 func (f field) block() *slack.InputBlock {
 	hint := Visible(f.hint)
 	if f.kind == fieldJSON {
@@ -270,7 +270,7 @@ func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// stays reports whether the argument stays as it is, because the form can't change it.
+// stays reports whether the form can't change the argument.
 func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
 
 func (f field) unchanged(text string) bool {

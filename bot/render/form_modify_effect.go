@@ -32,7 +32,7 @@ func (s ClickTarget) EditSubmit(who approvers.Identity, tool workflow.Tool, args
 	return s.editEffect(who, tool, args).submit
 }
 
-// SeenWhole reports whether a person who changes arguments was shown all of them, on the clicked message or in the
+// SeenWhole reports whether a person who changes arguments was shown all arguments, on the clicked message or in the
 // form.
 func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)

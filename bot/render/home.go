@@ -70,7 +70,7 @@ func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
 	p.buttons(part, row...)
 }
 
-// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that it shows.
+// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that the section shows.
 func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {
@@ -99,7 +99,7 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 }
 
 // homeRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id, so
-// that this part of the tab can be found.
+// that ItemBody finds this part of the tab.
 func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
 	v.Conversation = row.Conversation
@@ -234,7 +234,8 @@ func (v View) homeGrants(p *BlockBuilder) {
 	pager(v, p, PartGrants, of)
 }
 
-// HistoryLine returns the line about a request that has ended, or about which the person has already decided.
+// HistoryLine returns the line about a request in a person's history. The request has ended, or the person has decided
+// about it.
 func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText {
 	line := Say(signOf(r) + " ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.Facts.Asker != who {

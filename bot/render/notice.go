@@ -42,8 +42,8 @@ func (v View) notice() *BlockBuilder {
 	return p
 }
 
-// late reports whether the request had ended before a notice that asks for a decision was posted. Such a late notice is
-// not needed, because the card shows how the request ended.
+// late reports whether a notice asks for a decision, and the request ended before the notice was posted. Such a late
+// notice is not needed, because the card shows how the request ended.
 func (v View) late() bool {
 	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
 	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending
@@ -157,7 +157,7 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	}
 }
 
-// answerEdited tells the person who asked a question that the answer was edited or deleted after they had received it.
+// answerEdited tells the person who asked a question that the answer was edited or deleted later.
 func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {

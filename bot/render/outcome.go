@@ -165,7 +165,7 @@ func lossWords(e approvers.Execution) string {
 }
 
 // reportsWanted names the people who should report the outcome, and says until when the agent waits for a report. The
-// text is empty if the agent no longer waits.
+// text is empty if the agent does not wait.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -196,7 +196,7 @@ func reportsWanted(v View) *RichText {
 	return line.Say(".")
 }
 
-// toldAlready returns the note that the agent was told that the outcome is unknown.
+// toldAlready returns a note: the agent was told that the outcome is unknown.
 func toldAlready(v View) *RichText {
 	if v.Call.Outcome == "" || v.Later != nil {
 		return new(RichText)
@@ -324,7 +324,7 @@ func (v View) earlierLink() string {
 	return link
 }
 
-// againInStep returns the note in a step that a call is requested again.
+// againInStep returns the note in a step that a person requested a call again.
 func againInStep(r *approvers.Request) *RichText {
 	if r == nil || r.Retry == nil {
 		return new(RichText)

@@ -97,8 +97,8 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// The question names the people whose report it waits for: people who may decide the call, people who asked for it, and
-// the author of a grant.
+// The question names the people who can report the outcome: people who may decide the call, people who asked for it,
+// and the author of a grant.
 func TestUnknownWaitsFor(t *testing.T) {
 	two := func(s *view.Model) { s.Turn.Requesters = []approvers.PersonID{sam, approvers.Who("T0001", "U0101")} }
 	granted := func(s *view.Model) { s.Request, s.Execution.Request, s.Message.To = nil, "", "user:U0002" }

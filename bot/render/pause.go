@@ -32,7 +32,7 @@ func (v View) pausedHere() *RichText {
 	return v.paused().Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
-// held returns the note that a pause delays a call that needs no further decision.
+// held returns the note about a call that needs no decision: a pause delays the call.
 func (v View) held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:

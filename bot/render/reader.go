@@ -10,8 +10,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Reader has a person's time zone and locale. Times are shown to the person in this form. The zero Reader is for
-// messages to several people.
+// Reader has a person's time zone and locale. Times are shown to the person in this time zone and format. The zero
+// Reader is for messages to several people.
 type Reader struct {
 	Zone   *time.Location
 	Locale string
@@ -53,7 +53,7 @@ func (r Reader) Spoken(t time.Time) string {
 	return t.In(r.Zone).Format("Monday, "+r.day("2 January 2006", "January 2, 2006")+", "+r.clock()) + " (" + r.Zone.String() + ")"
 }
 
-// day returns usual or american. The result depends on the reader's order of day and month.
+// day returns usual or american. The result depends on the order of day and month in the reader's locale.
 func (r Reader) day(usual, american string) string {
 	if r.Locale == "en-US" {
 		return american

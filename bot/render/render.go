@@ -63,7 +63,7 @@ func (d Rendered) Body() (body []byte, err error) {
 }
 
 // With returns the outbox message with m in place of one of its Slack messages. whole says whether m shows everything.
-// If whole is false, nothing can be approved from the outbox message.
+// If whole is false, people can't approve a request on the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -189,9 +189,9 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. The words say that a call can't be undone only if the
-// policy's risk level says this. Claims of the tool's source do not count. The words never say that a call can be
-// undone, because no declaration says this.
+// riskWords describes a risk in words, with a coloured sign. Only the policy's risk level determines whether the words
+// say that a call can't be undone. Claims of the tool's source do not count. No declaration says that a call can be
+// undone, so the words do not say this either.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {
@@ -219,7 +219,7 @@ func whatHappens(preview, tool string) string {
 	return Name(approvers.ToolWords(tool))
 }
 
-// inFull describes a call's effect. Without a preview it includes the arguments.
+// inFull describes a call's effect. Without a preview, inFull includes the arguments.
 func inFull(preview string, tool string, args []byte, secrets []string) string {
 	what := whatHappens(preview, tool)
 	if strings.TrimSpace(preview) == "" {

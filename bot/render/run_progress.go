@@ -53,7 +53,7 @@ func (v View) runProgress(c view.Call) (RunProgress, bool) {
 	return r, there
 }
 
-// running returns the note that a call runs, with the progress that it has reported.
+// running returns the note that a call is running, with the reported progress of the call.
 func (v View) running(c view.Call) *RichText {
 	p := Say("Running…")
 	if c.Execution.Tries > 1 {

@@ -112,8 +112,8 @@ func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	return mrkdwn
 }
 
-// ours matches the only mrkdwn tokens allowed in a message's text: people and times from the bot, and links into its
-// own workspace.
+// ours matches the only mrkdwn tokens allowed in a message's text: people and times from the bot, and links into the
+// bot's workspace.
 var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
 
 // rawHidden returns a character that is invisible or changes other characters. The rule is independent of the rule of
@@ -202,8 +202,8 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	return whole, ""
 }
 
-// For any text of a model or a person, people see what is signed and what would run. No text is hidden, and no text is
-// cut without a note. COUNTERSIGN_INPUTS=1000000 selects the long form of the test.
+// For any text of a model or a person, people see what is signed and what would run. All text is visible, and a note
+// marks each cut. COUNTERSIGN_INPUTS=1000000 selects the long form of the test.
 func TestShownIsSigned(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
 	seed := testkit.Seed(t)

@@ -32,12 +32,12 @@ var (
 	spareKinds   = []string{"divider", "context_actions", "image"} // kinds that are left out without a replacement
 )
 
-// IsUsualKind reports whether a kind of block is one that Slack has had for years.
+// IsUsualKind reports whether Slack has had a kind of block for years.
 func IsUsualKind(kind string) bool { return slices.Contains(usualKinds, kind) }
 
 // Simplify returns a message in a simpler form, without the kinds of blocks for which refused returns true. With
-// AsDrawn, only the refused kinds of blocks are left out. whole reports whether the blocks still have every text and
-// button of the message.
+// AsDrawn, only the refused kinds of blocks are left out. whole reports whether the blocks of the simpler form have
+// every text and button of the message.
 func Simplify(m Message, form Simplicity, refused func(kind string) bool) (simpler Message, whole bool) {
 	if form == TextOnly {
 		return textOnly(m), false
@@ -131,7 +131,8 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block or, if that is not possible, its text. The function returns false if neither is possible.
+// add adds a block. If the kind of block is not accepted, add adds the block's text instead. If the text can't be added
+// either, add returns false.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -173,7 +174,7 @@ func (s *simplifier) add(b slack.Block) bool {
 // maxSection is the number of characters that Slack accepts in the text of a section.
 const maxSection = 3000
 
-// chunks cuts a text into parts of at most the given number of characters. The function leaves nothing out.
+// chunks cuts a text into parts of at most the given number of characters. The parts together contain the whole text.
 func chunks(text string, most int) (parts []string) {
 	for utf8.RuneCountInString(text) > most {
 		runes := []rune(text)

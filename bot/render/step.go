@@ -313,7 +313,7 @@ func waiting(calls []view.Call) (n int) {
 	return n
 }
 
-// rest counts the calls that are not drawn individually.
+// rest adds a line with the numbers of calls that are not drawn individually.
 func (v View) rest(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {

@@ -47,8 +47,8 @@ func deadlineFormat(r approvers.Request) string {
 	return DayTime
 }
 
-// maxClock decides how a deadline is shown. If the deadline is less than maxClock after the request was made, only the
-// time of day is shown. Otherwise the day is also shown.
+// maxClock determines how a deadline is shown. If the deadline is less than maxClock after the request was made, only
+// the time of day is shown. Otherwise the day is also shown.
 const maxClock = 8 * time.Hour
 
 // unless returns the condition that prevents the effect of a deadline.

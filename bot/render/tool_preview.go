@@ -28,8 +28,8 @@ func saidAbove(r approvers.Request) bool {
 }
 
 // toolPreviewLine returns one line about a tool preview. The line has the preview's text, or says that the preview is
-// being made. If most is less than MaxNote, the text is cut to most characters. The line is empty if another part of
-// the card shows the preview.
+// being made. If the parameter most is less than MaxNote, the text has at most this number of characters. The line is
+// empty if another part of the card shows the preview.
 func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {

@@ -16,8 +16,8 @@ import (
 const maxTyped = 40
 
 // typedValue chooses the value to be typed. It is the value that says most about the call, so that the person reads
-// this value. typedValue prefers an amount; then the recipient; then the subject; then a value that the preview shows;
-// then any other number or word. If there is no such value, typedValue chooses the tool's name.
+// this value. typedValue prefers, in this order: an amount, the recipient, the subject, a value that the preview shows,
+// and any other number or word. If there is no such value, typedValue chooses the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)

@@ -44,7 +44,8 @@ func (u Upload) Body() ([]byte, error) {
 	return raw, nil
 }
 
-// slackName removes characters from a file name that cause problems in some file systems and on Slack's pages.
+// slackName replaces each character of a file name that is not a letter, a digit, a dot, a hyphen or an underscore.
+// Other characters cause problems in some file systems and on Slack's pages.
 func slackName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {

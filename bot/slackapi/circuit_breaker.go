@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Any other call would fail
-// without an answer, and the bot would have to find out whether the call had an effect.
+// circuitBreaker tracks whether Slack answers. During an outage, it lets only probes pass. A probe is a call that tests
+// whether Slack answers. Any other call would fail without an answer, and the bot would have to find out whether the
+// call had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -55,7 +56,7 @@ func (c *circuitBreaker) made(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// look probes Slack, unless a probe is in progress or it is too early for the next probe.
+// look probes Slack if no probe is in progress, and the next probe is due.
 func (c *circuitBreaker) look(ctx context.Context) error {
 	c.mu.Lock()
 	if c.probing || !c.down || time.Until(c.next) > 0 {

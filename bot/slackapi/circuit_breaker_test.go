@@ -132,8 +132,8 @@ func TestSlackIsUp(t *testing.T) {
 	})
 }
 
-// Calls that the bot itself cancels do not count as an outage. For example, a replica that loses its work cancels many
-// calls.
+// Calls that the bot itself cancels do not count as an outage. For example, a replica that must stop its work cancels
+// many calls.
 func TestEndedCallsAreNoOutage(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})

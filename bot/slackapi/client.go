@@ -72,7 +72,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// SetTokens replaces the tokens of all later calls. An empty argument leaves that token unchanged.
+// SetTokens replaces the tokens of all later calls. An empty argument leaves the token of this kind unchanged.
 func (c *Client) SetTokens(bot, app string) {
 	replacements := map[string]string{c.made.BotToken: bot, c.made.AppToken: app}
 	delete(replacements, "") // an empty old token would match a call without a token
@@ -85,7 +85,7 @@ func (c *Client) Available() error { return c.limiter.breaker.state() }
 // Worth reports whether a call may succeed now. The result is true if Slack answers, or if a test call is due.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
-// Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
+// Watch runs until ctx ends. During an outage, Watch tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
 
 // Hear handles a message (Told) from another process that shares Slack's limits.

@@ -43,8 +43,8 @@ var unreachable = map[string]bool{
 	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
 }
 
-// IsChannelLost reports whether a code says that the bot is no longer in a channel, or that nobody can write in the
-// channel any more.
+// IsChannelLost reports whether a code says that the bot can't write in a channel. The bot may have been removed, or
+// the channel may be archived.
 func IsChannelLost(code string) bool {
 	switch code {
 	case ErrSharedChannel.Err, "channel_not_found", "not_in_channel", "is_archived":

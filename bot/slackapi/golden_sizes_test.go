@@ -9,7 +9,7 @@ import (
 )
 
 // Slack accepts everything that has a golden file: each outbox message in each state, each modal, each Home tab. The
-// local workspace stands in for Slack.
+// test uses the local workspace in place of Slack.
 func TestSlackAcceptsGoldenFiles(t *testing.T) {
 	o := newSizeHarness(t)
 	paths, err := filepath.Glob("../render/testdata/*.json")

@@ -28,7 +28,7 @@ type sharing struct {
 	told bool
 }
 
-// bucket allows a short burst of calls, then one call per interval.
+// bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.
 type bucket struct {
 	every time.Duration
 	burst int
@@ -181,7 +181,7 @@ func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	return max(wait, 0)
 }
 
-// queued reports whether earlier calls of the same priority and flow are still waiting for their turns.
+// queued reports whether earlier calls of the same priority and flow wait for their turns.
 func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[p.line(e)].After(now)
 }
@@ -211,7 +211,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the limit's state is no longer needed. Then the callLimit can be dropped.
+// over reports whether the callLimit can be dropped, because its state has no effect on later calls.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false

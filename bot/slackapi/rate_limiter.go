@@ -292,8 +292,8 @@ func (l *rateLimiter) divide() {
 	}
 }
 
-// Told is a message between the processes of an app, because Slack's limits apply to the whole app. A Told says one of
-// three facts: a process made a call that counts against a limit, Slack asked a process to wait, or an urgent call
+// Told is a message between the processes of an app, because Slack's limits apply to the whole app. A Told reports one
+// of three events: a process made a call that counts against a limit, Slack asked a process to wait, or an urgent call
 // waits.
 type Told struct {
 	Method  string        `json:"method"`

@@ -370,8 +370,8 @@ func TestSharedLimitsLeaveOneCall(t *testing.T) {
 }
 
 // If two processes receive each other's calls, together they use the whole limits. A call of one process also counts in
-// the other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
-// messages for a minute, it uses only its part.
+// the other process. If Slack asks one process to wait, the other process waits too. A process uses only its part until
+// it has received the other process's calls for a minute.
 func TestLimitsOfProcessesThatHear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -464,8 +464,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the process
-// has meanwhile become able to use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the limit
+// of this process has grown after the refusal.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)

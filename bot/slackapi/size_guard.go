@@ -16,7 +16,7 @@ import (
 
 // sizeGuard checks the sizes in a call before it reaches the rate limiter. If Slack would refuse a call because of its
 // size, the call is not sent. The call fails with the error that Slack would return. Rendering stays within the limits,
-// so each such call is a bug in the bot. The call is logged with the part that is too large.
+// so each such call is a bug in the bot. sizeGuard logs the call and the part that is too large.
 type sizeGuard struct {
 	next http.RoundTripper
 	log  *slog.Logger

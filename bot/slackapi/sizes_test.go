@@ -61,7 +61,7 @@ func feedback(side, key string, v any) arr {
 }
 
 // messageCases has functions that make messages. In each message, a part that Slack limits has the size n. The key of a
-// case is the entry of the limit in the tables of sizes.go.
+// case names the entry of the limit in the tables of sizes.go.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr
@@ -255,8 +255,8 @@ func (o *sizeHarness) both(method string, fields obj) string {
 	return before
 }
 
-// For each limit, the largest legal message is sent and accepted. The smallest illegal message is not sent, and Slack
-// refuses it with the same code.
+// For each limit, the largest legal message is sent and accepted. The size guard refuses the smallest illegal message
+// with the same code as Slack.
 func TestEachLimit(t *testing.T) {
 	o := newSizeHarness(t)
 	for _, name := range slices.Sorted(maps.Keys(messageCases)) {

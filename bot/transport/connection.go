@@ -16,7 +16,7 @@ const (
 	ackWait = 10 * time.Second
 	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
 	silence = 45 * time.Second
-	// farewell is how long the bot still reads a connection after Slack asked for a replacement. Slack closes such a
+	// farewell is how long the bot reads a connection after Slack asked for a replacement. Slack closes such a
 	// connection ten seconds after a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
@@ -100,7 +100,7 @@ func (c *connection) wasLeft() bool {
 	return c.leaving
 }
 
-// stop ends reading immediately. Frames that were read can still be acknowledged.
+// stop ends reading immediately. Frames that were read before can be acknowledged after this call.
 func (c *connection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,7 @@
 //     through the socket from which it was read.
 //   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content
 //     is parsed. A request with an effect, such as a click, is accepted only once while its signature is valid.
-//   - When the context of Run ends, deliveries that were received are still passed to the handler and acknowledged
-//     before Run returns.
+//   - When the context of Run ends, received deliveries are passed to the handler and acknowledged before Run returns.
 //
 // The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
 // repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the delivery

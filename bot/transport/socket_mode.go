@@ -99,8 +99,8 @@ type reader struct {
 }
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
-// opens the new connection while it still reads the old one. keep reopens a broken connection immediately. If this
-// fails, the function retries with growing delays, and immediately when Slack answers again.
+// opens the new connection while it reads the old one. keep reopens a broken connection immediately. If reopening
+// fails, keep retries with growing delays. It also retries immediately when Slack answers after an outage.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// fakeSlack is Slack's side of Socket Mode in faked time. A transport is connected to it.
+// fakeSlack simulates Slack in Socket Mode, in faked time. A transport is connected to fakeSlack.
 type fakeSlack struct {
 	t      *testing.T
 	mode   *SocketMode
@@ -27,7 +27,7 @@ type fakeSlack struct {
 	asked   int   // how often Address was called
 }
 
-// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack gives an address again.
+// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack answers with an address.
 // refuse returns how often Slack was asked since the last call of refuse.
 func (s *fakeSlack) refuse(err error) (asked int) {
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (s *fakeSlack) address(context.Context) (string, error) {
 	return "ws://slack.test/", s.refuses
 }
 
-// fakeSocket is Slack's side of one connection.
+// fakeSocket simulates Slack's side of one connection.
 type fakeSocket struct {
 	conn *websocket.Conn
 	acks chan string // what the bot sends; closed when the connection has ended
@@ -238,7 +238,7 @@ func TestSilentConnection(t *testing.T) {
 	})
 }
 
-// If the transport is stopped, received deliveries are still handed over and acknowledged before Run returns.
+// When the transport is stopped, received deliveries are passed to the handler and acknowledged before Run returns.
 func TestSocketModeStops(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {

@@ -25,7 +25,7 @@ type Handler interface {
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
-// Transport is a way in which Slack delivers.
+// Transport receives deliveries from Slack.
 type Transport interface {
 	// Run receives until ctx ends. Run returns earlier only with a permanent error.
 	Run(ctx context.Context) error
@@ -35,7 +35,8 @@ type Transport interface {
 	Arriving() error
 	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
-	// Retry reconnects to Slack immediately instead of at the next try. Retry is called when Slack answers again.
+	// Retry reconnects to Slack immediately instead of at the next try. Retry is called at the end of an outage of
+	// Slack.
 	Retry()
 }
 

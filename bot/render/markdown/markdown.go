@@ -3,9 +3,9 @@
 //
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
 // Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
-// unchanged. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line.
-// Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no longer
-// change. For any text, the parsing time grows linearly with the text's length.
+// unchanged. The only word that is dropped is the language of fenced code. Blocks other than fenced code end at a blank
+// line. Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no
+// longer change. For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
