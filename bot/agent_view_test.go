@@ -67,8 +67,8 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	}
 }
 
-// A person who opens the agent, and may ask it, sees the policy's suggested prompts. Each message that the person sends
-// to the agent includes the name of the channel that the person views.
+// A person who opens the agent, and may ask it, sees the policy's suggested prompts. The bot adds the name of the
+// viewed channel to each message from this person to the agent.
 func TestGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

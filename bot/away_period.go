@@ -38,7 +38,7 @@ func wordsOf(text string) words {
 	return out
 }
 
-// parseAway parses the text after "away". now is in the person's time zone.
+// parseAway parses the text after "away". The parameter now is in the person's time zone.
 func parseAway(text string, now time.Time) (awayPeriod, error) {
 	var out awayPeriod
 	w := timeParser{now}
@@ -112,7 +112,7 @@ func (u unclear) Error() string { return string(u) }
 
 func notClear(format string, args ...any) error { return unclear(fmt.Sprintf(format, args...)) }
 
-// words has the words of a text that are not yet parsed.
+// words is the rest of a text that is not yet parsed.
 type words []string
 
 func (w *words) next() string {

@@ -231,8 +231,8 @@ func TestBundleApart(t *testing.T) {
 }
 
 // The policy's caps limit the number of open cards. Two cards are open, and the other requests wait in the queue. One
-// message says how many requests wait. When a waiting request gets its card, its approval requires a typed value. The
-// message is removed when the queue is empty.
+// message says how many requests wait. When a waiting request gets its card, the approval of the request requires a
+// typed value. The message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })

@@ -38,7 +38,7 @@ const (
 	longAway = 15 * time.Minute
 )
 
-// CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. It handles these
+// CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. CatchUp handles these
 // messages as if Slack had delivered them. CatchUp uses the id of a message to recognize that the message was already
 // received. Therefore Slack may deliver the same message before or after CatchUp reads it. CatchUp continues where an
 // earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this channel.
@@ -372,7 +372,8 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 }
 
 // asEvent converts a message of a history to an event. raw is the event in its stored form. edited is the time of the
-// message's edit. For a message that was not received before, edited is empty, even if somebody edited the message.
+// message's edit. edited is empty for a message that the bot has not received before, even if somebody edited the
+// message.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{
 		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,

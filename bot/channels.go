@@ -48,9 +48,9 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 	return lost, nil
 }
 
-// channelLostEvents lists the events that say that the bot can no longer write in a channel. channelRestoredEvents
-// lists the events that say that the bot can write in a channel again. When the bot is removed from a channel, it gets
-// channel_left or group_left. After a public channel is unarchived, the bot must join it again.
+// channelLostEvents lists the events after which the bot can't write in a channel. channelRestoredEvents lists the
+// events after which the bot can write in a channel. When the bot is removed from a channel, it gets channel_left or
+// group_left. After a public channel is unarchived, the bot must join it again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
@@ -59,7 +59,7 @@ var (
 	channelRestoredEvents = map[string]bool{"member_joined_channel": true, "group_unarchive": true}
 )
 
-// aboutChannel reports whether an event says that the bot can no longer write in a channel, or can write there again.
+// aboutChannel reports whether an event changes whether the bot can write in a channel.
 func (b *Bot) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""
@@ -108,8 +108,8 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 // approver gets the card by direct message, as if the bot could not write in the channel. A conversation stays in the
 // channel where it began, even if the channel is shared.
 
-// mayShare reports whether the policy allows cards in a channel with people of other organisations. names are names or
-// ids of this channel.
+// mayShare reports whether the policy allows cards in a channel with people of other organisations. The parameter names
+// has names or ids of this channel.
 func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }

@@ -27,7 +27,7 @@ type deferredError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler calls After, and delays the later messages of the
+// After returns the delay before the next try. The scheduler calls After, and delays the later messages of the
 // conversation for the same time.
 func (e deferredError) After() time.Duration { return e.wait }
 

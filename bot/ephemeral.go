@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ephemeralReply identifies the recipient of a private reply, and the place where they acted.
+// ephemeralReply identifies the recipient of a private reply, and the place of the recipient's action.
 type ephemeralReply struct {
 	user        string
 	channel     string // empty: direct message

@@ -100,7 +100,7 @@ const maxExplained = 5
 
 // For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
 // gave the id of a request, the bot explains the request only if it concerns the person. If the person gave a link to
-// the card, there is no such check, because people who see the card may see this information.
+// the card, there is no such check, because the card shows the same information.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {

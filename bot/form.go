@@ -107,8 +107,8 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click with the form. at is the time of the click. If Slack refuses the form, fill
-// shows the refusal instead.
+// fill replaces the loading view of a click with the form. The parameter at is the time of the click. If Slack refuses
+// the form, fill shows the refusal instead.
 func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]

@@ -12,7 +12,7 @@ import (
 	"countersign/bot/render"
 )
 
-// call sends a request to the API with which a test acts as a person in the fake workspace.
+// call sends a request to the fake workspace's API. Through this API, a test acts as a person.
 func (h *harness) call(method, path string, body any) map[string]any {
 	h.t.Helper()
 	raw, err := json.Marshal(body)

@@ -48,7 +48,8 @@ func (h *harness) atHome(user string, words ...string) posted {
 	return posted{raw: raw}
 }
 
-// clicksHome presses a button on a person's Home tab. where is the prefix of the block id of the button's row.
+// clicksHome presses a button on a person's Home tab. The parameter where is the prefix of the block id of the button's
+// row.
 func (h *harness) clicksHome(user, where, action string) {
 	h.t.Helper()
 	modal, _ := h.call("GET", "/people/"+user+"/home?quiet=true", nil)["view"].(map[string]any)
@@ -224,7 +225,8 @@ func TestHomeGrants(t *testing.T) {
 	h.atHome("teo", "-May run without asking")
 }
 
-// If a Home tab has not been opened for a while, it has no buttons until it is opened again.
+// A Home tab that a person has not opened for a while has no buttons. When the person opens the tab, the buttons
+// appear.
 func TestHomeRests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

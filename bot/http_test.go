@@ -99,8 +99,8 @@ func asCommand(text string) sending {
 	return s
 }
 
-// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. change edits the
-// payload of the click.
+// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. The function change
+// edits the payload of the click.
 func (h *harness) approval(card posted, trigger string, change func(map[string]any)) sending {
 	h.t.Helper()
 	payload := map[string]any{
@@ -118,9 +118,9 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	return asClick(string(raw))
 }
 
-// Only valid, current requests of Slack are accepted. The bot refuses any other request with a status that
-// docs/transports.md lists, and with a text that reveals nothing. A signed request that is not for the bot is accepted
-// and has no effect. Neither kind of request decides a call or posts a message.
+// Only valid, current requests of Slack are accepted. The bot refuses any other request with a status from
+// docs/transports.md, and with a text that reveals nothing. A signed request that is not for the bot is accepted and
+// has no effect. Neither kind of request decides a call or posts a message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)

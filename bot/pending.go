@@ -77,8 +77,8 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// pendingFor returns all waiting items, and the person's identity with every relevant user group. more is true if
-// pendingFor has not read all items.
+// pendingFor returns all waiting items, and the person's identity with every relevant user group. The result more is
+// true if pendingFor has not read all items.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err

@@ -77,10 +77,10 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts the Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
-// messages that are already in Slack. If the first message is in Slack, post updates this message, because it shows an
-// earlier state. post returns the channel and the timestamp of the first message, and the outbox message with the
-// content that Slack accepted.
+// post posts the Slack messages of an outbox message that are not in Slack yet. The parameter there has the timestamps
+// of the messages that are already in Slack. If the first message is in Slack, post updates this message, because it
+// shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
+// the content that Slack accepted.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -231,8 +231,8 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// decided reports whether an outbox message is a card without open decisions. A card that still waits for decisions
-// needs chat.update, because the response of chat.update shows whether the message exists.
+// decided reports whether an outbox message is a card without open decisions. A pending card needs chat.update, because
+// the response of chat.update shows whether the message exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:

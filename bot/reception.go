@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// These intervals determine how often the bot records that it has received everything, and when it suspects a gap.
+// These intervals determine how often the bot records that it has received everything, and when the bot suspects a gap.
 // After a process is killed, the next process can read only the last recorded time.
 const (
 	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time

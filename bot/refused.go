@@ -112,8 +112,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks records that Slack lacks an optional method, or does not let the app use the method. instead is a text for the
-// log that says what the bot does without the method.
+// lacks records that Slack lacks an optional method, or does not let the app use the method. The parameter instead is a
+// text for the log. It says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -134,9 +134,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 	return d
 }
 
-// inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms, down
-// to the form last. inSimplerForms returns the accepted message, and whether the blocks of this message have all texts
-// and buttons of m.
+// inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms. The
+// parameter last is the simplest form that it tries. inSimplerForms returns the accepted message, and whether the
+// blocks of this message have all texts and buttons of m.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -200,7 +200,7 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 }
 
 // kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
-// newer kind counts as a refusal of this kind. said is false if Slack gave no reason.
+// newer kind counts as a refusal of this kind. The result said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {

@@ -83,7 +83,7 @@ func (p *unconfirmedPosts) moment() uint64 {
 }
 
 // underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
-// not recorded after the post, the function is called again, because a search in between may have missed the post.
+// not recorded after the post, underWay is called once more, because a search in between may have missed the post.
 // underWay reports whether an earlier post is unconfirmed.
 func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()

@@ -47,7 +47,7 @@ func HasMember(members map[string]bool, who approvers.Identity, user string) boo
 }
 
 // groupsThatCount lists the user groups that can give authority over a tool. These are the groups of roles that cover
-// the tool, and the groups that stages require, in the request's plan and in the current policy.
+// the tool, and the groups of stages. The stages are those of the request's plan and of the current policy.
 func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []string {
 	var groups []string
 	for _, role := range p.Approvers {

@@ -14,8 +14,8 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// say adds text from the model. max limits the characters, and most limits the blocks. If the text is cut, a note says
-// so.
+// say adds text from the model. The parameter max limits the characters, and the parameter most limits the blocks. If
+// the text is cut, a note says so.
 func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
 	total := 0
 	for i, piece := range pieces {

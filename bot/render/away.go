@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// standIn tells a person that they stand in for somebody who is away, and what they can decide.
+// standIn tells a stand-in for whom they stand in, and what they can decide.
 func (v View) standIn() *BlockBuilder {
 	p := new(BlockBuilder)
 	a := *v.Absence
@@ -60,8 +60,8 @@ const (
 	maxToolsNamed = 6
 )
 
-// For each role of an absent person, coverage describes which requests the stand-in can decide. who and whose are the
-// words for the stand-in: "you" and "yours", or "they" and "theirs".
+// For each role of an absent person, coverage describes which requests the stand-in can decide. The parameters who and
+// whose are the words for the stand-in: "you" and "yours", or "they" and "theirs".
 func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText
 	for i, c := range covers {

@@ -307,7 +307,7 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that can be decided on the bundle. opens is the button to the call's details.
+// bundled draws one call that can be decided on the bundle. The parameter opens is the button to the call's details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -350,7 +350,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings lists the parts of a call that could mislead the reader, or that make the call hard to judge.
+// warnings lists the misleading parts of a call, and the parts that make the call hard to judge.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {

@@ -200,7 +200,8 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked draws who asked, where, and in which words. most is the maximum length of the quotation, in characters.
+// asked draws who asked, where, and in which words. The parameter most is the maximum length of the quotation, in
+// characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
 	if most < maxQuote {

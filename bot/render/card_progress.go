@@ -268,7 +268,7 @@ func (v View) speaker(m approvers.Remark) *RichText {
 	return p
 }
 
-// handedOn tells the owner of this copy who added them to the stage, if somebody did.
+// handedOn names the person who added the owner of this copy to the stage, if there is one.
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
 		if v.Message.To == store.ToUser+i.Who.User() {
@@ -278,7 +278,7 @@ func (v View) handedOn(r approvers.Request) *RichText {
 	return new(RichText)
 }
 
-// handed tells an added person who added them to the stage.
+// handed names the person who added the reader to the stage.
 func (v View) handed(i approvers.Invite) *RichText {
 	if i.Away {
 		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + v.title(i.Role) + ".")

@@ -196,7 +196,7 @@ func TestReasonsEndOnce(t *testing.T) {
 	}
 }
 
-// actionsOf returns the actions of a drawing's buttons, in order.
+// actionsOf returns the actions of the buttons in drawn messages, in order.
 func actionsOf(d Rendered) (actions []string) {
 	for _, m := range d.Messages {
 		for _, block := range m.Blocks {

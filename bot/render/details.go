@@ -50,7 +50,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	return m
 }
 
-// mayApprove reports whether a person who has seen the arguments that are not masked can approve the request.
+// mayApprove reports whether a person can approve a request. The person has seen all arguments that are not masked.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
 	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
@@ -68,7 +68,7 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 	return p
 }
 
-// otherButtons returns the buttons that the card does not offer, for the actions that the person may take.
+// otherButtons returns the person's buttons that the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
 	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons

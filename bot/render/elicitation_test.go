@@ -77,7 +77,7 @@ func TestElicitations(t *testing.T) {
 }
 
 // The form of a question has an input for each kind of field. If another person opens the form, or if the question has
-// ended, the form says why there are no inputs.
+// ended, the form shows the reason instead of inputs.
 func TestElicitationForm(t *testing.T) {
 	sam := approvers.Identity{ID: approvers.Who("T0001", "U0100"), Name: "Sam"}
 	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}

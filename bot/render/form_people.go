@@ -32,8 +32,8 @@ var WordsNeeded = map[string]string{
 	ActTakeBack:  reasonNeeded,
 }
 
-// trial returns an action with placeholder input. The action is tried before a form is shown, so that a person who is
-// not allowed to act gets no form.
+// trial returns an action with placeholder input. The action is tried before a form is shown, so that only people who
+// are allowed to act get a form.
 func trial(s ClickTarget, who approvers.Identity) (approvers.DecisionContext, approvers.Action) {
 	return approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, approvers.Action{Who: who, At: s.Now, Reason: "…"}
 }

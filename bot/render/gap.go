@@ -13,7 +13,7 @@ func gap(v View) *BlockBuilder {
 	return p
 }
 
-// away returns the sentence that says from when to when the bot was away.
+// away returns the sentence about the time of the bot's absence.
 func away(g approvers.Gap) *RichText {
 	to := DayTime
 	if g.To.Sub(g.From).Hours() < 12 {

@@ -177,7 +177,7 @@ func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant names the person whose grant a call used, and says how many calls were left after this call.
+// underGrant names the giver of the grant that a call used. It also says how many calls were left after this call.
 func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }

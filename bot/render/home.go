@@ -180,7 +180,7 @@ func (v View) homeAsked(p *BlockBuilder) {
 	pager(v, p, PartAsked, of)
 }
 
-// homeRecent draws recent decisions that the person made, or that are about their requests.
+// homeRecent draws recent decisions by the person or about the person's requests.
 func (v View) homeRecent(p *BlockBuilder) {
 	of := v.Home.Recent
 	if of.Total == 0 {

@@ -113,7 +113,7 @@ func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
 	}
 }
 
-// maskedNote returns the note on a card that says that values are masked, and who can see them.
+// maskedNote returns the note about masked values on a card. The note says who can see the values.
 func maskedNote(r approvers.Request) *RichText {
 	found := SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {

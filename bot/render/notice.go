@@ -79,7 +79,8 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 	return role
 }
 
-// whatNow returns the state of a request with a link to its card. waits is the text for a waiting request.
+// whatNow returns the state of a request with a link to its card. The parameter waits is the text for a waiting
+// request.
 func (v View) whatNow(r approvers.Request, waits, user string) *RichText {
 	line := Say(endSign[r.State] + " ")
 	if r.State == approvers.Pending {

@@ -115,7 +115,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// The answer to the command and the form say when somebody is away, who stands in, and how to end the absence.
+// The answer to the command and the form say when somebody is away, who stands in, and how the absence can be ended.
 func TestAwayMessages(t *testing.T) {
 	a := approvers.Absence{
 		Who: teo, Version: 3, Name: "Teo", From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid",

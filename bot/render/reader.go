@@ -45,7 +45,8 @@ func (r Reader) moment(t time.Time) string {
 	return t.In(r.Zone).Format(r.day("2 Jan 2006", "Jan 2, 2006")+" "+r.clock()) + " " + r.zoneName(t)
 }
 
-// Spoken formats a time with its weekday and zone, so that the person who wrote the time can see how it was understood.
+// Spoken formats a time with its weekday and zone. It shows the person who wrote the time how the bot understood the
+// time.
 func (r Reader) Spoken(t time.Time) string {
 	if !r.known() {
 		r.Zone = time.UTC

@@ -91,7 +91,7 @@ func slackUser(s string) bool {
 const (
 	clock   = "{time}"
 	DayTime = "{date_short_pretty} at {time}"
-	// longTime includes the weekday, for more distant days.
+	// longTime includes the weekday, for days that are further away.
 	longTime = "{date_long} at {time}"
 )
 

@@ -36,8 +36,8 @@ var (
 func IsUsualKind(kind string) bool { return slices.Contains(usualKinds, kind) }
 
 // Simplify returns a message in a simpler form, without the kinds of blocks for which refused returns true. With
-// AsDrawn, only the refused kinds of blocks are left out. whole reports whether the blocks of the simpler form have
-// every text and button of the message.
+// AsDrawn, only the refused kinds of blocks are left out. The result whole reports whether the blocks of the simpler
+// form have every text and button of the message.
 func Simplify(m Message, form Simplicity, refused func(kind string) bool) (simpler Message, whole bool) {
 	if form == TextOnly {
 		return textOnly(m), false

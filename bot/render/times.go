@@ -8,13 +8,13 @@ import (
 	"countersign/approvers"
 )
 
-// otherwise describes what happens if nobody acts, and when.
+// otherwise describes what happens if nobody acts, with the times.
 func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
 // ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with the value of which.
+// about the deadline begins with the value of the parameter which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -62,8 +62,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in one unit, rounded. roughly uses the largest unit that fits at least three times into
-// the duration, or that divides the duration without a remainder.
+// roughly formats a duration in one unit, rounded. The unit is the largest unit that fits at least three times into the
+// duration, or that divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
@@ -87,7 +87,7 @@ func times(n int) string {
 }
 
 // afterSilence simulates all escalations of a request that nobody decides. lead is the role that gets the request at
-// its deadline. up is false if the request is rejected instead.
+// its deadline. The result up is false if the request is rejected instead.
 func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
 	for range 100 { // a safe limit: a policy has fewer leads and rounds
 		after, _, due := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})

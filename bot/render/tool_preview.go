@@ -72,7 +72,7 @@ func previewSaysNo(r approvers.Request) string {
 // currentMembers lists the possible names of this member.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
-// currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
+// currentValues lays out the values that a call would replace. The values are from the preview of the companion tool.
 // currentValues leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}

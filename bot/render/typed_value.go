@@ -15,9 +15,9 @@ import (
 // maxTyped is the maximum length of a value that a person must type.
 const maxTyped = 40
 
-// typedValue chooses the value to be typed. It is the value that says most about the call, so that the person reads
-// this value. typedValue prefers, in this order: an amount, the recipient, the subject, a value that the preview shows,
-// and any other number or word. If there is no such value, typedValue chooses the tool's name.
+// typedValue chooses the value to be typed. It is the most informative value of the call, so that the person reads this
+// value. typedValue prefers, in this order: an amount, the recipient, the subject, a value that the preview shows, and
+// any other number or word. If there is no such value, typedValue chooses the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)
@@ -128,8 +128,8 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping returns the note on a card that says that approval requires a typed value, and why. If no value is
-// required, the note is empty.
+// wantsTyping returns the note on a card about a required typed value, with the reason. If no value is required, the
+// note is empty.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)

@@ -55,8 +55,8 @@ func slackName(s string) string {
 	}, s)
 }
 
-// attachment draws a note with the name of a file from a run. The function is used if Slack does not accept the file
-// itself.
+// attachment draws a note with the name of a file that a run returned. The function is used if Slack does not accept
+// the file itself.
 func (v View) attachment() *BlockBuilder {
 	p := new(BlockBuilder)
 	f := v.File

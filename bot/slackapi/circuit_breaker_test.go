@@ -33,8 +33,8 @@ var outages = map[string]struct {
 	}},
 }
 
-// During an outage only probes are sent. The bot tells the operator once that Slack is down, and once that it works
-// again.
+// During an outage only probes are sent. The bot tells the operator once when Slack is down, and once when Slack
+// answers again.
 func TestSlackIsDown(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ type putOffError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler reads this delay.
+// After returns the delay before the next try. The scheduler reads this delay.
 func (e putOffError) After() time.Duration { return e.wait }
 
 func (e putOffError) Unwrap() error { return e.error }
@@ -98,7 +98,8 @@ func IsPutOff(err error) bool {
 	return errors.As(err, &put)
 }
 
-// WithDelay adds the time to wait to an error of Slack's rate limits. Other errors are returned unchanged.
+// WithDelay adds a delay to an error of Slack's rate limits. The delay is the time until the next try. Other errors are
+// returned unchanged.
 func WithDelay(err error) error {
 	var limited *slack.RateLimitedError
 	if errors.As(err, &limited) {

@@ -354,7 +354,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	}
 }
 
-// defaultRetryAfter is how long to wait if Slack does not say how long.
+// defaultRetryAfter is the delay if Slack asks the bot to wait without a time.
 const defaultRetryAfter = 5 * time.Second
 
 // retryAfter returns how long Slack asks to wait.

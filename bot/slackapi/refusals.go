@@ -44,7 +44,7 @@ func IsMetadataRefused(err error) bool {
 // blockNamed matches Slack's name of a part of a block, such as [json-pointer:/blocks/0/type].
 var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/[^\]]*)?)\]`)
 
-// kindNamed finds the kind of block in a reason of Slack.
+// kindNamed matches the kind of block that a reason of Slack names.
 var kindNamed = regexp.MustCompile(`unsupported type: ([a-z_]+)`)
 
 // BlockFault is one reason of Slack for refusing blocks.
@@ -54,7 +54,7 @@ type BlockFault struct {
 	Name  string // the kind that Slack names, if it names one
 }
 
-// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, said is false.
+// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result said is false.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true

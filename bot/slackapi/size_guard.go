@@ -53,8 +53,8 @@ func MethodOf(req *http.Request) string {
 	return name
 }
 
-// shownBy returns the arguments of a call that shows something, with JSON arguments decoded. For any other call,
-// shownBy returns nil, because there is nothing to measure.
+// shownBy returns the arguments of a call that contains text or blocks, with JSON arguments decoded. For any other
+// call, shownBy returns nil, because there is nothing to measure.
 func shownBy(req *http.Request) map[string]any {
 	name := MethodOf(req)
 	shows := name == "response_url" || strings.HasPrefix(name, "chat.") || strings.HasPrefix(name, "views.") || strings.HasPrefix(name, "assistant.")

@@ -83,8 +83,8 @@ func (h *HTTP) Ready() error {
 	return nil
 }
 
-// Arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
-// from Slack. If no request has come, perhaps nothing happened in Slack.
+// Arriving returns an error if no request from Slack has come, or if requests were refused after the last request from
+// Slack. If no request has come, perhaps nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
 // Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:

@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. If Address fails, and its error has a method After, the next
-	// try waits at least for the duration from After.
+	// Address asks Slack for the address of a new socket. If the error of Address has a method After, the next try
+	// waits at least for the returned duration.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -100,7 +100,7 @@ type reader struct {
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
 // opens the new connection while it reads the old one. keep reopens a broken connection immediately. If reopening
-// fails, keep retries with growing delays. It also retries immediately when Slack answers after an outage.
+// fails, keep retries with growing delays. keep also retries immediately when Slack answers after an outage.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {

@@ -21,7 +21,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// These values limit an answer in Slack, in characters. Slack accepts 12,000 characters in a message.
+// These values limit an answer in Slack. The limits of texts are in characters. Slack accepts 12,000 characters in a
+// message.
 const (
 	MaxBlockText   = 3000 // text in one block
 	MaxMessageText = 9000 // text in one message; longer answers take several messages
@@ -211,8 +212,8 @@ func listItem(l string) (*slack.RichTextList, string) {
 	return slack.NewRichTextList(slack.RTEListBullet, min(len(m[1])/2, 8)), m[2]
 }
 
-// mergeLists joins consecutive items of one kind and depth. If a list continues after a deeper list, it continues its
-// numbers, even if every item is written as "1.".
+// mergeLists joins consecutive items of one kind and depth. If a list continues after a deeper list, mergeLists
+// continues the list's numbers, even if every item is written as "1.".
 func mergeLists(in []Piece) []Piece {
 	var out []Piece
 	last := map[int]int{} // the last number at each depth
