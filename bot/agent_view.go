@@ -89,7 +89,7 @@ func (l *viewedChannels) update(e event, now time.Time) {
 	l.by[user] = viewedChannel{channel, now}
 }
 
-// of returns the channel that a person views beside the agent.
+// The method of returns the channel that a person views beside the agent.
 func (l *viewedChannels) of(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

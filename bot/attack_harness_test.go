@@ -46,8 +46,8 @@ type target struct {
 	order              string
 }
 
-// asks makes asker request a call. It then finds the call's card in the approvers' channel. The card has the given
-// button. ORDER in the arguments is replaced by a unique number.
+// asks makes the person asker request a call. It then finds the call's card in the approvers' channel. The card has the
+// given button. ORDER in the arguments is replaced by a unique number.
 func (s *attackHarness) asks(asker, call, button string) target {
 	s.t.Helper()
 	s.n++
@@ -122,7 +122,7 @@ func (t target) press(user, action string) payload {
 	}
 }
 
-// with changes the value of the clicked button.
+// The method with changes the value of the clicked button.
 func (p payload) with(value string) payload {
 	p["actions"].([]any)[0].(payload)["value"] = value
 	return p

@@ -22,7 +22,7 @@ type attack struct {
 	try func(*attackHarness) (t target, attacker, answer string)
 }
 
-// click is an attack with one click on the card of a refund.
+// click performs an attack with one click on the card of a refund.
 func (s *attackHarness) click(user, action string, change func(payload, target)) (target, string, string) {
 	t := s.refund()
 	p := t.press(user, action)
@@ -30,7 +30,7 @@ func (s *attackHarness) click(user, action string, change func(payload, target))
 	return t, user, s.send(p)
 }
 
-// value is an attack with a forged button value.
+// value returns an attack with a forged button value.
 func value(name string, code approvers.Code, words string, change func(s *attackHarness, t target) string) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -38,7 +38,7 @@ func value(name string, code approvers.Code, words string, change func(s *attack
 	}}
 }
 
-// forging is an attack with a changed button token.
+// forging returns an attack with a changed button token.
 func forging(name string, code approvers.Code, words string, change func(s *attackHarness, m *render.ButtonToken)) attack {
 	return value(name, code, words, func(s *attackHarness, t target) string {
 		change(s, &t.ButtonToken)
@@ -46,7 +46,7 @@ func forging(name string, code approvers.Code, words string, change func(s *atta
 	})
 }
 
-// by is an attack by a person without permission.
+// The function by returns an attack by a person without permission.
 func by(name, user string, code approvers.Code, words string, before func(*attackHarness)) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -57,7 +57,7 @@ func by(name, user string, code approvers.Code, words string, before func(*attac
 	}}
 }
 
-// after is an attack on a request that has ended.
+// The function after returns an attack on a request that has ended.
 func after(name string, words string, end func(s *attackHarness, t target)) attack {
 	return attack{name, approvers.DeniedResolved, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -67,7 +67,7 @@ func after(name string, words string, end func(s *attackHarness, t target)) atta
 	}}
 }
 
-// submitted is an attack by a form about a refund.
+// submitted returns an attack by a form about a refund.
 func submitted(name, user, callback string, code approvers.Code, words string, metadata func(*attackHarness, target) string, values map[string]string) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()

@@ -59,7 +59,7 @@ var (
 	channelRestoredEvents = map[string]bool{"member_joined_channel": true, "group_unarchive": true}
 )
 
-// aboutChannel reports whether an event changes whether the bot can write in a channel.
+// aboutChannel reports whether an event concerns the bot's access to a channel.
 func (b *Bot) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""

@@ -70,8 +70,8 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// If Slack sends no event, the bot notices the lost channel at its next post. The bot then moves the other open
-// messages.
+// If Slack sends no event, the bot notices the lost channel at the next post in this channel. The bot then moves the
+// other open messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

@@ -49,7 +49,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 	return b.explainCall(ctx, v, c, who, first, strings.TrimSpace(rest))
 }
 
-// viewFor returns a view for one person that contains only the policy.
+// viewFor returns a view for one person. The view contains only the policy.
 func (b *Bot) viewFor(ctx context.Context, user string) (render.View, error) {
 	me, err := b.whoAmI(ctx)
 	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err

@@ -97,7 +97,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// at finds a request on an outbox message by the given button.
+// The method at finds a request on an outbox message by the given button.
 func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)

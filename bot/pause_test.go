@@ -36,7 +36,7 @@ func (h *harness) isPaused(want bool) settings.Pause {
 }
 
 // The command pause says what a pause would stop. A click on its button pauses everything, all people see the pause,
-// and another button ends it.
+// and another button ends the pause.
 func TestPauseInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -88,8 +88,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
-// People whom the policy does not name see who can pause, but no button. If a person loses the permission in the policy
-// or in Slack, an earlier button has no effect.
+// For people outside the policy's list, the answer names who can pause, and has no button. If a person loses the
+// permission in the policy or in Slack, an earlier button has no effect.
 func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)

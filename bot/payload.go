@@ -136,7 +136,7 @@ type action struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// modalView is the view that was submitted, or in which a person clicked.
+// modalView is the view that a person submitted, or in which the person clicked.
 type modalView struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"` // modal or home

@@ -103,7 +103,7 @@ func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy)
 	return theirs, own
 }
 
-// inStages adds to the identity the person's user groups that the stages of waiting items require.
+// inStages adds user groups to the identity. These are the person's groups that the stages of waiting items require.
 func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {

@@ -36,8 +36,8 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is the number
-// of the Slack message. sent returns the outbox message with the content that Slack accepted.
+// The method sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
+// the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},

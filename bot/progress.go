@@ -236,7 +236,7 @@ func (rs *runProgresses) forget(execution string) {
 	delete(rs.by, execution)
 }
 
-// of returns the progress of the running calls of a step.
+// The method of returns the progress of the running calls of a step.
 func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -185,7 +185,7 @@ func (r *refusedBySlack) inSimplerForms(
 	return sent, whole, nil
 }
 
-// message calls send with the content of a message, in the form that Slack accepts.
+// The method message passes the content of a message to send, in the form that Slack accepts.
 func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
 	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
 	return err

@@ -155,8 +155,8 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 }
 
 // refused is called after a refusal was recorded. The parameter before is the value of retries when the refused call
-// began. If a retry began during the call, the cause of the refusal may have ended. Therefore refused then tries all
-// refused messages again.
+// began. If a retry began during the call, the cause of the refusal may have ended. In this case, the method refused
+// tries all refused messages again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)

@@ -278,7 +278,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	return nil
 }
 
-// submitPeople passes an action that is not a decision to the workflow.
+// submitPeople passes a person's action to the workflow, if the action is not a decision.
 func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	var r approvers.Request
 	var err error

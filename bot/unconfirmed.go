@@ -139,9 +139,9 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// of returns the Slack messages that show an outbox message. texts are the texts of the outbox message's parts. The
-// texts are needed, because a draft's message may not have the id yet, and Slack may have dropped other messages'
-// metadata.
+// The method of returns the Slack messages that show an outbox message. texts are the texts of the outbox message's
+// parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped other
+// messages' metadata.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {

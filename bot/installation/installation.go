@@ -42,8 +42,8 @@ func New(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner retries a call that Slack's rate limit delays. Slack may delay calls, because the
-// examiner and the running bot share the rate limits.
+// maxAsked is the maximum number of retries of a call that Slack's rate limit delays. Slack may delay calls, because
+// the examiner and the running bot share the rate limits.
 const maxAsked = 5
 
 // headers records the response headers of Slack.

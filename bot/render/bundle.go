@@ -476,7 +476,7 @@ func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 }
 
 // allInOne returns the question that is asked before all calls are approved together. The question repeats the effect
-// of each call. If the calls can't be approved together, apart says why.
+// of each call. If the calls can't be approved together, the result apart says why.
 func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
 	var lines []string
 	for i, r := range open {

@@ -271,7 +271,7 @@ func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.buttons("", row...)
 }
 
-// haveAgreed tells a person who has approved which approvals are missing.
+// For a person who has approved, haveAgreed says which approvals are missing.
 func haveAgreed(v View, r approvers.Request) *RichText {
 	return stillNeeded(v, r, "☑️ You have agreed.")
 }

@@ -216,7 +216,7 @@ func RoleTitle(p *approvers.Policy, role string) string {
 	return role
 }
 
-// DeniedReport tells a person why they can't report the outcome of a run, and who can.
+// DeniedReport tells a person why they can't report the outcome of a run, and names the people who can.
 func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 	switch d.Code {
 	case approvers.DeniedNotMember, approvers.DeniedNotRequester, approvers.DeniedTool, approvers.DeniedCeiling, approvers.DeniedGroup, approvers.DeniedSelf,
@@ -289,7 +289,7 @@ func DeniedLeave(d *approvers.Denied) *RichText {
 	}[approvers.Code(d.Detail)])
 }
 
-// DeniedPause tells a person why they can't pause or resume, and who can.
+// DeniedPause tells a person why they can't pause or resume, and names the people who can.
 func DeniedPause(d *approvers.Denied, p *approvers.Policy) *RichText {
 	switch {
 	case d.Code == approvers.DeniedUnidentified:

@@ -18,9 +18,9 @@ type About struct {
 	History      []approvers.AuditRecord
 }
 
-// DetailsForm shows everything about a request: warnings, all arguments (page by page), the whole preview, who has to
-// decide and why, and what has happened. A person who may decide can approve the request in the form after seeing all
-// arguments. The buttons of the form lead to all other actions that the person may take.
+// DetailsForm shows everything about a request. It shows warnings, all arguments (page by page), and the whole preview.
+// It also shows who has to decide and why, and what has happened. A person who may decide can approve the request in
+// the form after seeing all arguments. The buttons of the form lead to all other actions that the person may take.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}

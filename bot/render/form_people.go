@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// These hints stand at the input for a reason. The hints say who will read the reason.
+// These hints are shown at the input for a reason. The hints say who will read the reason.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."

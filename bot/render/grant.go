@@ -59,7 +59,7 @@ func (v View) grantLine(g approvers.Grant) *RichText {
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
-// where names the grant's conversation, for readers who see the grant in another place.
+// The method where names the grant's conversation, for readers who see the grant in another place.
 func (v View) where(g approvers.Grant) *RichText {
 	p := new(RichText)
 	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {

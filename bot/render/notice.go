@@ -102,7 +102,7 @@ func (v View) waitsFor(r approvers.Request) string {
 	return v.stageTitle(r.CurrentStage()) + v.joined(r)
 }
 
-// what names a request within a sentence.
+// The function what names a request within a sentence.
 func what(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
 
 // fallen tells a person that their decision no longer counts, because of an edit or the policy.

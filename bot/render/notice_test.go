@@ -76,8 +76,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// A notice asking for a decision is not posted after the request has ended. A notice that was posted earlier shows the
-// outcome.
+// A notice that asks for a decision is not posted after the request has ended. A notice that was posted earlier shows
+// the outcome.
 func TestLateNotices(t *testing.T) {
 	over := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Expired, "", "", "nobody decided in time")
 	for _, note := range []store.Note{store.NoteReminder, store.NoteTurn, store.NoteInvited, store.NoteFallen, store.NoteAnswered} {

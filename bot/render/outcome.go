@@ -211,7 +211,7 @@ func toldAlready(v View) *RichText {
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
-// onceMoreToo returns the text of onceMore with a space before it, so that it can follow another sentence.
+// onceMoreToo returns the text of onceMore with a space before it, so that the text can follow another sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)

@@ -56,7 +56,7 @@ func (c *circuitBreaker) made(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// look probes Slack if no probe is in progress, and the next probe is due.
+// look sends a probe to Slack if no probe is in progress, and the next probe is due.
 func (c *circuitBreaker) look(ctx context.Context) error {
 	c.mu.Lock()
 	if c.probing || !c.down || time.Until(c.next) > 0 {
@@ -130,7 +130,7 @@ func (c *circuitBreaker) worth() bool {
 	return !c.down || !c.watched && !c.probing && !c.next.After(time.Now())
 }
 
-// watch probes during outages, independently of callers, until ctx ends.
+// During outages, watch sends probes, independently of callers, until ctx ends.
 func (c *circuitBreaker) watch(ctx context.Context) {
 	c.attended(true)
 	defer c.attended(false)

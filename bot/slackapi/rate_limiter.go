@@ -73,7 +73,7 @@ const (
 // errNoTurn says that a call was not made, because it is too early for the call.
 var errNoTurn = errors.New("Slack's rate limit for this call is reached")
 
-// patience is how long a call may wait for its turn without being put off.
+// patience is the maximum time that a call waits for its turn. A call with a longer wait is put off.
 const patience = time.Second
 
 // RoundTrip makes a call when its turn has come, or fails with the time of its next try.
@@ -130,7 +130,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// channelIn returns the value of the field channel in the form of a request.
+// channelIn returns the value of the form field channel in a request.
 func channelIn(req *http.Request) string {
 	if req.GetBody == nil {
 		return ""

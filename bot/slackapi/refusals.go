@@ -127,8 +127,7 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a lasting refusal. Such an error does not mean that Slack failed, or that the
-// call must wait.
+// IsRefused reports whether an error is a lasting refusal. A failure of Slack or a rate limit is not a refusal.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)
 	return IsMissing(err) || code != "" && !IsServerFailure(code) && RetryDelay(err) == 0

@@ -61,7 +61,7 @@ func (c *connections) tries(n int, hurry func()) {
 	c.hurry[n] = hurry
 }
 
-// retry makes the connections that are down retry immediately.
+// If a connection is down, retry makes it retry immediately.
 func (c *connections) retry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

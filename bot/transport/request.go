@@ -18,7 +18,7 @@ type request struct {
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// urlVerification is the type of a request that only asks for the return of its challenge. Slack sends such a request
+// A request of this type contains a challenge, and the response must return the challenge. Slack sends such a request
 // to the URL for events. The command doctor also sends such a request as an interaction and as a command.
 const urlVerification = "url_verification"
 

@@ -68,7 +68,7 @@ func (s *SocketMode) Listening() Listening {
 	return l
 }
 
-// Retry makes the connections that are down retry immediately.
+// If a connection is down, Retry makes it retry immediately.
 func (s *SocketMode) Retry() { s.up.retry() }
 
 // Run receives until ctx ends or Address returns a final error.

@@ -20,8 +20,9 @@ type Delivery struct {
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received in order.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. Otherwise the
-	// delivery is acknowledged, with answer as JSON unless answer is nil.
+	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. If Receive
+	// returns no error, the delivery is acknowledged. The acknowledgement contains answer as JSON, if answer is not
+	// nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
