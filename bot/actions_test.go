@@ -17,13 +17,14 @@ import (
 	"countersign/store"
 )
 
-// elsewhere lists the buttons that neither act nor form handles. The value is the function that handles the button.
+// The map elsewhere lists the buttons that neither act nor form handles. The value is the function that handles the
+// button.
 var elsewhere = map[string]string{
 	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
 	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
 }
 
-// unnamed lists the buttons that no function compares by name, with the reason for each.
+// The map unnamed lists the buttons that no function compares by name, with the reason for each.
 var unnamed = map[string]string{
 	"ActPage":      "each button in a modal turns a page",
 	"ActChoose":    "it is a prefix, which render.ChoiceOf reads",

@@ -216,7 +216,7 @@ func (s *attackHarness) withdraws(t target) {
 	}
 }
 
-// changes installs a changed policy.
+// The method changes installs a changed policy.
 func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.n++
 	p := bottest.Policy()

@@ -149,7 +149,7 @@ const (
 	maxDisturbed = 50 // do-not-disturb is looked up for at most this many people of a request
 )
 
-// presence returns a person's availability. It uses the person's recorded absence and Slack's answers.
+// presence returns a person's availability. It uses the person's recorded absence and Slack's answers about the person.
 func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)

@@ -152,8 +152,8 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// point parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A time without
-// a day is on the day of base.
+// The method point parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A
+// time without a day is on the day of base.
 func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
@@ -203,7 +203,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 // daysTo returns the number of days from t to the next given weekday: one to seven.
 func daysTo(t time.Time, day time.Weekday) int { return (int(day)-int(t.Weekday())+6)%7 + 1 }
 
-// nextWeek returns a day of next week: Monday, or the weekday that word names.
+// nextWeek returns a day of next week: Monday, or the weekday that the parameter word names.
 func (w timeParser) nextWeek(word string) (time.Time, error) {
 	monday := midnight(w.now, daysTo(w.now, time.Monday))
 	if word == "week" {
@@ -252,5 +252,5 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// spoken formats a time in its own zone.
+// The function spoken formats a time in its own zone.
 func spoken(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }

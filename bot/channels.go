@@ -13,10 +13,10 @@ import (
 	"countersign/store"
 )
 
-// channelEvent is called after Slack has refused an outbox message. It returns the message's channel in lost if the bot
-// can no longer write there. lost is the channel's id. If the id is unknown, lost is the channel's name from the
-// policy. lost is empty for direct messages. lost is also empty if the bot is a member of the channel, because Slack
-// then refuses only this message.
+// channelEvent is called after Slack has refused an outbox message. If the bot can no longer write in the message's
+// channel, the result lost is the channel's id. - If the id is unknown, the result lost is the channel's name from the
+// policy. The result lost is empty for direct messages. The result lost is also empty if the bot is a member of the
+// channel, because Slack then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {

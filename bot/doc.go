@@ -15,11 +15,12 @@
 //     Slack shows the latest state. Each Slack message carries the id of its outbox message. Therefore the bot finds a
 //     post whose response was lost, and does not post the message twice.
 //
-// Package bot has these packages below it. transport receives deliveries and acknowledges them. slackapi calls the Web
-// API. render draws messages and forms. directory looks up people and channels. installation examines how the app is
-// set up. bottest has fixtures for tests.
+// Package bot has these packages below it. The package transport receives deliveries and acknowledges them. The package
+// slackapi calls the Web API. The package render draws messages and forms. The package directory looks up people and
+// channels. The package installation examines how the app is set up. The package bottest has fixtures for tests.
 //
-// A delivery takes this path. transport receives the delivery, receive.go stores it in the inbox, and handle.go reads
-// it from the inbox. Then message.go, click.go, form.go, submit.go or command.go acts on it. An outbox message takes
-// this path: show.go draws it, post.go and draft.go write it, and unconfirmed.go finds posts whose response was lost.
+// A delivery takes this path. The package transport receives the delivery, receive.go stores it in the inbox, and
+// handle.go reads it from the inbox. Then message.go, click.go, form.go, submit.go or command.go acts on it. An outbox
+// message takes this path: show.go draws it, post.go and draft.go write it, and unconfirmed.go finds posts whose
+// response was lost.
 package bot

@@ -149,7 +149,8 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new text. The function returns false if the draft is closed.
+// The method rest waits for the given time, and then until there is new text. The function returns false if the draft
+// is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -371,9 +372,9 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns the part of the remaining text that can be shown now. This part fits into the message, and later text
-// can't change its formatting. The result next is the end of this part. Text that does not fit is shown at the end, in
-// further messages.
+// The method more returns the part of the remaining text that can be shown now. This part fits into the message, and
+// later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at
+// the end, in further messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
@@ -406,7 +407,8 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox message from the store.
+// The method drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox message from
+// the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

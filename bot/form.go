@@ -249,7 +249,7 @@ func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error 
 	}}.open(ctx)
 }
 
-// updateClicked replaces the modal in which somebody clicked.
+// updateClicked replaces the modal in which a person clicked.
 func updateClicked(ctx context.Context, b *Bot, v slack.ModalViewRequest, i interaction) error {
 	_, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID)
 	return err

@@ -115,8 +115,8 @@ type delivered struct {
 	tries int
 }
 
-// If err says that a delivery is not for the bot, elsewhere closes the delivery. elsewhere returns any other error, so
-// that the delivery is tried again.
+// If err says that a delivery is not for the bot, elsewhere closes the delivery. The method elsewhere returns any other
+// error, so that the delivery is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err

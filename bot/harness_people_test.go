@@ -140,7 +140,7 @@ func (h *harness) clicksInDetails(user, action string) {
 	}
 }
 
-// opened waits for a person's modal with the callback.
+// The method opened waits for a person's modal with the callback.
 func (h *harness) opened(user, callback string) map[string]any {
 	h.t.Helper()
 	var found map[string]any
@@ -161,7 +161,7 @@ func (h *harness) submits(user string, modal map[string]any, values map[string]a
 	return h.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, modal["id"]), map[string]any{"values": values})
 }
 
-// quiet waits until the bot has received all deliveries, and no timer is due.
+// The method quiet waits until the bot has received all deliveries, and no timer is due.
 func (h *harness) quiet() {
 	h.t.Helper()
 	h.until("all is quiet", func() bool {

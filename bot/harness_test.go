@@ -250,7 +250,7 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// until waits for a condition.
+// The method until waits for a condition.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -282,7 +282,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// unhandled lists the deliveries that are due.
+// The function unhandled lists the deliveries that are due.
 func unhandled(t testing.TB, h *harness) []store.Timer {
 	t.Helper()
 	var due []store.Timer

@@ -121,7 +121,8 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// On a Home tab, people can reject and modify a call as on a card. The bot refuses the same people there as on a card.
+// On a Home tab, people can reject and modify a call as on a card. The bot refuses the same people on a Home tab as on
+// a card.
 func TestHomeRejects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

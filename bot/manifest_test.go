@@ -118,7 +118,8 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events that the app does not subscribe to, because Slack sends another event with the same meaning.
+// The map beside lists events that the app does not subscribe to, because Slack sends another event with the same
+// meaning.
 var beside = map[string]bool{
 	"user_profile_changed": true, // Slack also sends user_change
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left

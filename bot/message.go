@@ -191,9 +191,9 @@ func startsNewConversation(text string) bool {
 	return false
 }
 
-// plain turns an event about an edit or a deletion into an event with the fields of the message itself. After an edit,
-// these are the fields of the current version. After a deletion, they are the fields of the last version. The field
-// Edited marks edits, and Subtype marks deletions.
+// The method plain turns an event about an edit or a deletion into an event with the fields of the message itself.
+// After an edit, these are the fields of the current version. After a deletion, they are the fields of the last
+// version. The field Edited marks edits, and Subtype marks deletions.
 func (e event) plain() event {
 	if e.Type != "message" {
 		return e

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
-// person's own requests. The bot reposts deleted cards.
+// The method pending answers /countersign pending. The answer lists, with links, the items that wait for the person,
+// and the person's own requests. The bot reposts deleted cards.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 	return who, all, more, err
 }
 
-// sorted selects the items that a person can decide or answer now, and the person's own requests.
+// The function sorted selects the items that a person can decide or answer now, and the person's own requests.
 func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {

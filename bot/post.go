@@ -173,7 +173,7 @@ type replaceAt struct {
 	left  int
 }
 
-// clicked records the response URL of a click on an outbox message.
+// The method clicked records the response URL of a click on an outbox message.
 func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
@@ -231,8 +231,8 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// decided reports whether an outbox message is a card without open decisions. A pending card needs chat.update, because
-// the response of chat.update shows whether the message exists.
+// The function decided reports whether an outbox message is a card without open decisions. A pending card needs
+// chat.update, because the response of chat.update shows whether the message exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:

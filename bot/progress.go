@@ -85,7 +85,8 @@ func (p *Progress) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new progress. The function returns false if the run has ended.
+// The method rest waits for the given time, and then until there is new progress. The function returns false if the run
+// has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -102,7 +103,7 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// again schedules another attempt to show the progress.
+// The method again schedules another attempt to show the progress.
 func (p *Progress) again() {
 	select {
 	case p.news <- struct{}{}:
@@ -208,7 +209,7 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// over records that an outbox message no longer shows progress, because a recorded version replaced it.
+// The method over records that an outbox message no longer shows progress, because a recorded version replaced it.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -112,8 +112,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks records that Slack lacks an optional method, or does not let the app use the method. The parameter instead is a
-// text for the log. It says what the bot does without the method.
+// The method lacks records that Slack lacks an optional method, or does not let the app use the method. The parameter
+// instead is a text for the log. It says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {

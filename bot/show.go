@@ -132,7 +132,8 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	return err
 }
 
-// traced records the turn or request of the current work in the trace. name is the name of the work's span.
+// traced records the turn or request of the current work in the trace. The parameter name is the name of the work's
+// span.
 func traced(ctx context.Context, vm view.Model, name string) {
 	to := tracing.Subject{Turn: vm.Turn.ID, Name: name}
 	switch {

@@ -68,7 +68,7 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// now increments and returns the counter. The caller holds p.mu.
+// The method now increments and returns the counter. The caller holds p.mu.
 func (p *unconfirmedPosts) now() uint64 {
 	p.count++
 	return p.count

@@ -53,7 +53,8 @@ func (l layout) of(raw []byte) string {
 	return text
 }
 
-// whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be any value.
+// The method whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be
+// any value.
 func (l layout) whole(raw []byte) string {
 	if len(l.secrets) > 0 {
 		return masked(nil)
@@ -78,7 +79,7 @@ func onOneLine(raw []byte, secrets []string) string {
 	return text
 }
 
-// inline lays out a value on one line.
+// The method inline lays out a value on one line.
 func (l *layout) inline() (string, error) {
 	kind := l.dec.PeekKind()
 	switch {
@@ -221,7 +222,7 @@ func (l *layout) secret() bool {
 	return len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, "."))
 }
 
-// value lays out a value: on the line of its name, or on lines below it.
+// The method value lays out a value: on the line of its name, or on lines below it.
 func (l *layout) value() (line string, below []string, err error) {
 	if l.secret() {
 		v, err := l.dec.ReadValue()
@@ -296,8 +297,9 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// plain reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that is common in
-// names. It does not look like a number or another JSON value. It has only single spaces, and needs no escapes.
+// The function plain reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that
+// is common in names. It does not look like a number or another JSON value. It has only single spaces, and needs no
+// escapes.
 func plain(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
@@ -335,8 +337,8 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is too long to
-// show.
+// The function changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is
+// too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
@@ -401,7 +403,7 @@ func shortValue(name string, raw []byte, secrets []string) (string, bool) {
 	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
-// signed writes one argument with a sign before each of its lines.
+// The function signed writes one argument with a sign before each of its lines.
 func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
 	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {

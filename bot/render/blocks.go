@@ -80,7 +80,7 @@ func (p *BlockBuilder) quiet(runs ...*RichText) {
 	}
 }
 
-// quoted adds text that a person wrote, as a quotation.
+// The method quoted adds text that a person wrote, as a quotation.
 func (p *BlockBuilder) quoted(s string) {
 	if s == "" {
 		return
@@ -91,7 +91,7 @@ func (p *BlockBuilder) quoted(s string) {
 	p.lines = append(p.lines, "“"+Escape(s)+"”")
 }
 
-// exact adds preformatted text, in which every character counts.
+// The method exact adds preformatted text, in which every character counts.
 func (p *BlockBuilder) exact(s string) {
 	if s == "" {
 		return
@@ -152,7 +152,7 @@ func plainText(s string) *slack.TextBlockObject {
 	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
 }
 
-// button returns a button. value only identifies what was shown.
+// button returns a button. The parameter value only identifies what was shown.
 func button(action, text, value string, style slack.Style) *slack.ButtonBlockElement {
 	return slack.NewButtonBlockElement(action, value, plainText(short(text, slackapi.MaxButtonText))).WithStyle(style)
 }

@@ -133,7 +133,7 @@ type bundleLook struct {
 	same    bundledArgs            // the arguments that are the same in each call of a list
 	agreed  *RichText              // who agreed to every call of a list; empty: they differ, each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // the question before all calls are approved together; empty: each is approved separately
+	all     string                 // question before the approval of all calls; empty: each is approved separately
 	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
@@ -307,7 +307,8 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that can be decided on the bundle. The parameter opens is the button to the call's details.
+// The method bundled draws one call that can be decided on the bundle. The parameter opens is the button to the call's
+// details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -455,7 +456,7 @@ func (v View) settled(c view.Call) (sign string, state *RichText) {
 	return v.state(c)
 }
 
-// together adds the buttons that act on all waiting calls, and the notes about these buttons.
+// The method together adds the buttons that act on all waiting calls, and the notes about these buttons.
 func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return

@@ -115,7 +115,8 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// about draws who has to decide a request and why, the remarks and the history of the request, and what the buttons do.
+// The method about draws who has to decide a request and why, the remarks and the history of the request, and what the
+// buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)

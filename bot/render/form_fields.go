@@ -125,7 +125,7 @@ func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 }
 
 // fitForm makes the fields fit into one view. fitForm turns long menus into text inputs, then locks the longest
-// arguments. fitForm reports whether the fields fit.
+// arguments. fitForm reports whether the fields fit into one view.
 func fitForm(fields []field) bool {
 	bytes := make([]int, len(fields))
 	total := 0

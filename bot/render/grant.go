@@ -119,7 +119,7 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// stalled explains why no call can run under a grant that is in force.
+// The method stalled explains why no call can run under a grant that is in force.
 func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
@@ -187,7 +187,7 @@ func (v View) allowsMore(r approvers.Request) bool {
 	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
 }
 
-// lasting formats a duration for people: "1 hour 30 minutes".
+// The function lasting formats a duration for people: "1 hour 30 minutes".
 func lasting(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
@@ -294,7 +294,7 @@ func atMostInput(b approvers.Bound) slack.Block {
 	return inputBlock(f.blockID(), label, hint, in, false)
 }
 
-// fixed lists which arguments must stay the same, and which may vary.
+// The function fixed lists which arguments must stay the same, and which may vary.
 func fixed(g approvers.Grant) []*RichText {
 	var out []*RichText
 	for _, b := range g.Bounds {

@@ -41,7 +41,7 @@ func (v View) home() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// part starts a section of a Home tab.
+// The method part starts a section of a Home tab.
 func (p *BlockBuilder) part(title string) {
 	if len(p.Blocks) > 0 {
 		p.Blocks = append(p.Blocks, slack.NewDividerBlock())

@@ -97,7 +97,7 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// unknown asks people to report the unknown outcome of a run. After the report, the message has two lines.
+// The method unknown asks people to report the unknown outcome of a run. After the report, the message has two lines.
 func (v View) unknown() Rendered {
 	e := *v.Execution
 	p := new(BlockBuilder)
@@ -129,10 +129,10 @@ func (v View) unknown() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// found maps the reported outcome of a run to a sign.
+// The map found maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
-// lost explains why the outcome of a run is unknown.
+// The method lost explains why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
@@ -299,7 +299,7 @@ func (v View) earlier(r approvers.Request) *RichText {
 	return line
 }
 
-// twice warns an approver that the call may have happened already and would happen again.
+// The function twice warns an approver that the call may have happened already and would happen again.
 func twice(r approvers.Request) string {
 	if r.Retry == nil || r.Retry.Found == approvers.ExecutionFailed {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// spoil lists hostile parts of texts. Such parts hide or reverse text, mention people, add links or formatting, or
-// imitate other text.
+// The slice spoil lists hostile parts of texts. Such parts hide or reverse text, mention people, add links or
+// formatting, or imitate other text.
 var spoil = []string{
 	"refund", "49.99", "ORD-123", " ", " ", "\n", "\r\n", "\t", "\x00", "\x1b[31m", "\u0085", "\u2028", "\u202e", "\u2066", "\u2069", "\u200b", "\u200d", "\u200f", "\ufeff", "\u00ad", "\u034f", "\u3164", "\u2800",
 	"\ufe0f", "\ufe00", "\U000E0100", "\U000E0041", "\U000E007F", "\ue000", "\U0010FFFF", "\uFFFD", "👩\u200d💻", "❤\ufe0f", "1\ufe0f\u20e3", "e\u0301", "e\u0301\u0301\u0301\u0301\u0301", "界", "ف", "pаypal", "ＯＲＤ", "𝐩𝐚𝐲",

@@ -165,7 +165,7 @@ func (v View) report(c view.Call) (string, *RichText) {
 	return sign, p.also(v.edited(c))
 }
 
-// decided names the person who allowed a call that needed approval.
+// The method decided names the person who allowed a call that needed approval.
 func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
@@ -313,7 +313,7 @@ func waiting(calls []view.Call) (n int) {
 	return n
 }
 
-// rest adds a line with the numbers of calls that are not drawn individually.
+// The method rest adds a line with the numbers of calls that are not drawn individually.
 func (v View) rest(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {

@@ -39,7 +39,7 @@ func typedValue(r approvers.Request) (what, value string) {
 	return what, value
 }
 
-// telling lists tests for kinds of values, the most informative kind first.
+// The slice telling lists tests for kinds of values, the most informative kind first.
 var telling = []func(r approvers.Request, member, value string, number bool) bool{
 	func(_ approvers.Request, member, value string, _ bool) bool {
 		return plainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")

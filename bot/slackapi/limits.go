@@ -16,7 +16,7 @@ type quota interface {
 	take(at time.Time)
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
-	// share sets which processes share the limit.
+	// The method share sets which processes share the limit.
 	share(now time.Time, by sharing)
 }
 
@@ -53,10 +53,10 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every)
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share divides the burst among the processes, because several of them may begin a burst at the same time. A process
-// keeps at least two calls; the second of these is for PriorityFirst. share also converts the waiting times of already
-// counted calls to the new rate. Without this conversion, urgent calls of one process could wait behind answers of
-// another process after a late change.
+// The method share divides the burst among the processes, because several of them may begin a burst at the same time. A
+// process keeps at least two calls; the second of these is for PriorityFirst. The method share also converts the
+// waiting times of already counted calls to the new rate. Without this conversion, urgent calls of one process could
+// wait behind answers of another process after a late change.
 func (b *bucket) share(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
@@ -123,9 +123,9 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-// share divides the limit among the processes. If this process counts the calls of the other processes, it may use
-// nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the same
-// moment.
+// The method share divides the limit among the processes. If this process counts the calls of the other processes, it
+// may use nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the
+// same moment.
 func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
@@ -211,7 +211,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the callLimit can be dropped, because its state has no effect on later calls.
+// The method over reports whether the callLimit can be dropped, because its state has no effect on later calls.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false

@@ -226,7 +226,7 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 // redrawAgain is the pause before the next try of a post, if the limit does not allow the message's later update.
 const redrawAgain = 5 * time.Second
 
-// creating lists the methods for new messages that may need an update later.
+// The map creating lists the methods for new messages that may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
 // scarce reports whether the limit of chat.update is nearly used up. Then the bot should use alternatives.
@@ -302,7 +302,7 @@ type Told struct {
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
-// asked handles an answer in which Slack asks the bot to wait.
+// The method asked handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
