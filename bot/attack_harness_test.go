@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// long returns a call that is too long for its card.
+// The method long returns a call that is too long for its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // channelEvent is called after Slack has refused an outbox message. If the bot can no longer write in the message's
-// channel, the result lost is the channel's id. - If the id is unknown, the result lost is the channel's name from the
+// channel, the result lost is the channel's id. If the id is unknown, the result lost is the channel's name from the
 // policy. The result lost is empty for direct messages. The result lost is also empty if the bot is a member of the
 // channel, because Slack then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {

@@ -41,7 +41,7 @@ func TestAskAndAnswer(t *testing.T) {
 }
 
 // A person was asked a question. The person's first message in the thread becomes the answer, and the bot confirms this
-// to the person. Messages of other people, and later messages, wait for the agent as usual.
+// to the person. Other people's messages and later messages wait for the agent as usual.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {

@@ -178,7 +178,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// text returns the value of an input as text. If the input has no value, the text is empty.
+// The method text returns the value of an input as text. If the input has no value, the text is empty.
 func (i input) text() string {
 	switch {
 	case i.Value != nil:

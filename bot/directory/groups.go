@@ -22,7 +22,8 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 }
 
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
-// the risk is high or critical, Clicker does not use cached answers. r is the clicked request. r may be nil.
+// the risk is high or critical, Clicker does not use cached answers. r is the clicked request. The parameter r may be
+// nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := d.Who(ctx, user, fresh)

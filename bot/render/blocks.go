@@ -108,7 +108,7 @@ func (p *BlockBuilder) Small(s string) {
 	p.lines = append(p.lines, Escape(s))
 }
 
-// buttons adds a row of buttons. id distinguishes rows that contain the same button.
+// buttons adds a row of buttons. The parameter id distinguishes rows that contain the same button.
 func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 	p.Blocks = append(p.Blocks, slack.NewActionBlock(id, buttons...))
 	for _, b := range buttons {

@@ -92,8 +92,8 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 	return out
 }
 
-// toldByEnding reports whether the line about a request's end already says everything about decision i. This is true
-// for the rejection that ended the request, for the only necessary approval, and for an approval that replaced all
+// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
+// true for the rejection that ended the request, for the only necessary approval, and for an approval that replaced all
 // others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]

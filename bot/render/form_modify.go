@@ -335,7 +335,7 @@ func (f field) value(text string) (value []byte, fault string) {
 	return mustQuote(text), ""
 }
 
-// several returns the selected options of a multi-select menu as JSON.
+// The method several returns the selected options of a multi-select menu as JSON.
 func (f field) several(text string) (value []byte, fault string) {
 	value = []byte{'['}
 	for n := range strings.SplitSeq(text, ",") {

@@ -31,7 +31,7 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	return Say(" It was not run.")
 }
 
-// ran describes in a few words how a run ended.
+// The method ran describes in a few words how a run ended.
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
@@ -275,8 +275,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// earlier returns a warning for the card of a retry: the call may have taken effect already. The warning includes the
-// reports about the earlier run.
+// The method earlier returns a warning for the card of a retry: the call may have taken effect already. The warning
+// includes the reports about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {

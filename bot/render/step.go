@@ -196,8 +196,7 @@ func reasonOf(c view.Call) string {
 	return c.Call.Result
 }
 
-// briefly returns a call's arguments on one line. If the arguments are long, briefly returns "", because the card shows
-// them.
+// The function briefly returns a call's arguments on one line.
 func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""

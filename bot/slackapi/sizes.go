@@ -94,7 +94,7 @@ func (g *sizeChecker) wrong(at, format string, args ...any) {
 	g.errors = append(g.errors, SizeError{g.code, at, fmt.Sprintf(format, args...)})
 }
 
-// text measures a string.
+// The method text measures a string.
 func (g *sizeChecker) text(at, s string, most int) {
 	if n := utf8.RuneCountInString(s); n > most {
 		g.wrong(at, "has %d characters, and Slack takes %d", n, most)

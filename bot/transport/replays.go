@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after its first arrival. The timestamp of a request may
-// at first be five minutes in the future. A request is accepted until its timestamp is five minutes old.
+// signatureLives is how long a signed request may be accepted after its first arrival. At first, the timestamp of a
+// request may be up to five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 
 // requestName identifies a request by all data that its signature covers. requestName does not include the signature
