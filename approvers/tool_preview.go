@@ -176,7 +176,7 @@ func cutTo(s string, n int) string {
 }
 
 // Headline returns a one-sentence summary of a tool's text: its first line. If the text is a JSON object, the summary
-// is the object's member preview, summary or message. If none of these texts is short enough, Headline returns "".
+// is the object's member preview, summary or message. If the summary is longer than MaxHeadline, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {

@@ -177,7 +177,7 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	return slices.Compact(users), nil
 }
 
-// readsMessages reports whether the bot sends a person the requests of the person's role. Guests and people of other
+// readsMessages reports whether the bot tells a person about the requests that the person's role can decide. Guests and people of other
 // organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 

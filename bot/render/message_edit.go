@@ -42,8 +42,8 @@ func (v View) messageEditText() *RichText {
 	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
 }
 
-// withdraw returns the button that withdraws a call. The parameter number distinguishes the button from the buttons of
-// other calls.
+// withdraw returns the button that withdraws a call. The button's label ends with the given number, so that the labels
+// of different calls differ.
 func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
 	again := confirm("Take it back?", Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)

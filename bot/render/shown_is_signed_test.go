@@ -112,8 +112,8 @@ func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	return mrkdwn
 }
 
-// ours matches the only mrkdwn tokens allowed in a message's text: people and times from the bot, and links into the
-// bot's workspace.
+// ours matches the mrkdwn tokens that a message's text may contain: mentions of people, dates, and links into the bot's
+// workspace. Other tokens are not allowed.
 var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
 
 // rawHidden returns a character that is invisible or changes other characters. The rule is independent of the rule of

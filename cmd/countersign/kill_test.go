@@ -119,8 +119,8 @@ var recoveryPoints = []string{
 }
 
 // begin starts the first bot. The bot listens over HTTP if the tests use this transport. The bot must answer every
-// message that people write after begin, even if the delivery of the message fails. Slack delivers each event only
-// once.
+// message that people write after begin, even if the delivery of the message fails. In this test Slack does not retry
+// failed deliveries.
 func (c *killHarness) begin() {
 	c.Helper()
 	if usualTransport() == "http" {

@@ -157,7 +157,7 @@ func (s *Shop) answered(key string) bool {
 	return ok
 }
 
-// commit makes the state next durable, and then makes it the current state.
+// commit first saves the given state, and then makes it the current state.
 func (s *Shop) commit(next State) error {
 	next.Revision++
 	data := encode(next)
