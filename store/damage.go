@@ -102,7 +102,7 @@ func (d *Damages) OnDamage(fn func(Damage)) {
 	}
 }
 
-// DamageOf lists the damaged rows of a store, and the rows that were repaired since the store was opened. If the
+// DamageOf lists the damaged rows of a store, and the rows that were repaired when the store was opened. If the
 // backend does not detect damage, both lists are empty.
 func DamageOf(s Store) (damaged, mended []Damage) {
 	in, ok := s.(Inspected)

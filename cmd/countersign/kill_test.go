@@ -29,9 +29,9 @@ import (
 // delivers each event only once. Therefore the bot must read the channels' histories to find messages that people wrote
 // while it was down. The bot must answer every request.
 //
-// COUNTERSIGN_KILLS sets the number of kills (default 12). The kills are made in rounds, each with its own workspace
-// and store. The number of concurrent rounds is the number of processors. Each round prints its seed. COUNTERSIGN_SEED
-// repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
+// COUNTERSIGN_KILLS sets the number of kills (12 with CI=true). The kills are made in rounds, each with its own
+// workspace and store. The number of concurrent rounds is the number of processors. Each round prints its seed.
+// COUNTERSIGN_SEED repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)

@@ -30,8 +30,8 @@ const (
 // seconds (p99). The backlog of messages must not grow, every step must be shown once, and Slack must refuse no call.
 // In the end, no button of a decided request may be left.
 //
-// COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (default 1). COUNTERSIGN_LOAD_RATE sets the number of requests
-// per minute (default 60).
+// COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (1 with CI=true). COUNTERSIGN_LOAD_RATE sets the number of
+// requests per minute (60 with CI=true).
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", testkit.Scale(60))

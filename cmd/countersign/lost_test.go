@@ -15,7 +15,7 @@ import (
 // it has recorded the post. The bot must find each message by its metadata, and each message must be in Slack exactly
 // once.
 //
-// COUNTERSIGN_POSTS sets the number of conversations (default 15).
+// COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPosts(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
@@ -143,7 +143,7 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 // TestLostPostsAtRandomClocks does what TestLostPosts does, but the bot's clock jumps. The bot's clock is up to an hour
 // and a half ahead of or behind Slack's clock.
 //
-// COUNTERSIGN_POSTS sets the number of conversations (default 15).
+// COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPostsAtRandomClocks(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)

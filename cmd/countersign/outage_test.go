@@ -51,7 +51,7 @@ func (b *synctestHarness) cut(s wireState) func() {
 // Slack is back, it must show the current state of all messages. Each message must appear once, and the most important
 // messages come first. Expired requests can't be approved, and all other requests can.
 //
-// COUNTERSIGN_BACKLOG sets the size of the backlog when Slack is back (default 2). The backlog has this number of
+// COUNTERSIGN_BACKLOG sets the size of the backlog when Slack is back (2 with CI=true). The backlog has this number of
 // requests of each kind, and the same number of answers. With COUNTERSIGN_OUTAGES=2, the test tries every kind of
 // outage with one process and with three replicas, and with both durations. Without it, each outage lasts ten minutes,
 // and two of the kinds are tried with three replicas.

@@ -46,7 +46,7 @@ const deciders = 16
 // changed it once for each change of the state. No message may have a button. The bot must have told each person once
 // about each click that came too late. The history must have a record of each acknowledged click.
 //
-// The test runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES
+// The test runs COUNTERSIGN_RACES races (10 with CI=true), for at most COUNTERSIGN_RACE_MINUTES
 // minutes. The workflow's own test (approvers/workflow/race_test.go) runs ten times as many races in the same time.
 func TestRaces(t *testing.T) {
 	t.Parallel()

@@ -45,8 +45,8 @@ var replicaPoints = func() []string {
 // Afterwards the remaining replicas must settle all work by themselves. TestReplicas makes the same checks as
 // TestKills.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (default 20). After about every sixth kill comes another fault.
-// Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
+// fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
 // database, workspace and replicas. The number of concurrent rounds is the number of processors. Leases are short, so
 // that the other replicas take over the work of a killed replica before they are killed too. Every fifth round has
 // leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
@@ -350,7 +350,7 @@ func (f *replicaFaults) end(ctx context.Context) {
 // Afterwards the replicas work without a restart. TestFailover makes the same checks as TestKills: no acknowledged
 // delivery may be lost.
 //
-// COUNTERSIGN_FAILOVERS sets the number of failovers (default 2).
+// COUNTERSIGN_FAILOVERS sets the number of failovers (2 with CI=true).
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_FAILOVERS", 2), testkit.Seed(t)
@@ -509,7 +509,7 @@ func (c *killHarness) outstanding(asks []*ask) string {
 // Meanwhile another replica takes over. The other replica says that the run's outcome is unknown, and answers people.
 // The stopped replica completes its call, but can't record the result. Then the resumed replica takes part in the work.
 //
-// COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (default 10).
+// COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10 with CI=true).
 func TestStoppedReplica(t *testing.T) {
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second

@@ -258,7 +258,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		h := admin(append([]probe{
 			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
 			{name: "rows", ready: undamaged(s.store)},
-			{name: "mended", ready: unmended(s.store), notice: true},
+			{name: "mended", ready: repaired(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
 			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},

@@ -83,8 +83,8 @@ type copierRun struct {
 // the database. The next run of the same command continues the copy. Until the copy is complete, the new store can't be
 // opened. In the end, both stores have the same rows, and their histories have the same heads.
 //
-// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (default 6). COUNTERSIGN_SEED repeats the moments
-// of the kills.
+// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6 with CI=true). COUNTERSIGN_SEED repeats the
+// moments of the kills.
 func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

@@ -165,9 +165,9 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// unmended reports on /readyz the damage that was repaired after the store was opened. The bot stays ready, because
+// repaired reports on /readyz the damage that was repaired when the store was opened. The bot stays ready, because
 // repaired damage has no effect.
-func unmended(s store.Store) func(context.Context) error {
+func repaired(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)
 		if len(mended) == 0 {

@@ -20,7 +20,7 @@ import (
 // no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the same
 // channel.
 //
-// COUNTERSIGN_POSTS sets the number of answers (default 40).
+// COUNTERSIGN_POSTS sets the number of answers (40 with CI=true).
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)

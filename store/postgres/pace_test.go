@@ -64,7 +64,7 @@ func (f *callFixture) has(is func(store.Shares) bool) {
 // TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request whose timers are
 // in the shares of the killed replica. The other replica must run the call within ten seconds.
 //
-// COUNTERSIGN_TAKEOVERS sets the number of kills. The default is 1.
+// COUNTERSIGN_TAKEOVERS sets the number of kills.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
