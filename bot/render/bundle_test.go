@@ -314,7 +314,7 @@ func TestBundlesFitAPhone(t *testing.T) {
 		return strings.TrimSpace(b.String()[:most])
 	}
 	whole, hidden, together := 0, 0, 0
-	for range testkit.Size(t, "COUNTERSIGN_BUNDLES", 60) {
+	for range testkit.Size(t, "COUNTERSIGN_BUNDLES", 120) {
 		var rs []approvers.Request
 		quorum := 1 + f.IntN(2)
 		for range 2 + f.IntN(5) {
