@@ -169,6 +169,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"tools preview":    {preview, "tools: {x: {preview: {qqqq: 1}}}"},
 		"tools rules":      {rule, "tools: {x: {rules: [{qqqq: 1}]}}"},
 		"tools stages":     {stage, "tools: {x: {stages: [{qqqq: 1}]}}"},
+		"tools trust":      {tool.Properties["trust"], "tools: {x: {trust: {qqqq: 1}}}"},
 		"tools grants":     {tool.Properties["grants"], "tools: {x: {grants: {qqqq: 1}}}"},
 		"approvers":        {role, "approvers: {x: {qqqq: 1}}"},
 		"approvers hours":  {role.Properties["hours"], "approvers: {x: {hours: {qqqq: 1}}}"},
