@@ -120,6 +120,7 @@ type Counter struct {
 const (
 	SettingPause        = "pause"    // who paused everything, when and why; its value is the workflow's settings.Pause
 	SettingSeal         = "seal"     // the state of the next head, owned by the workflow
+	SettingReport       = "report"   // the newest weekly report; its value is a settings.Report
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
 	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space
 	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them

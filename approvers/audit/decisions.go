@@ -75,6 +75,17 @@ func (d *Durations) add(took time.Duration) {
 	d.N++
 }
 
+// addAll adds the durations of another counter.
+func (d *Durations) addAll(o Durations) {
+	if d.at == nil {
+		d.at = map[time.Duration]int{}
+	}
+	for took, n := range o.at {
+		d.at[took] += n
+	}
+	d.N += o.N
+}
+
 // Within returns the shortest duration that at least the given percentage of the durations do not exceed. Within
 // returns false if there are no durations.
 func (d *Durations) Within(percent int) (time.Duration, bool) {

@@ -89,6 +89,17 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
+// postNext schedules the next round of an outbox message, which is a new Slack message.
+func (t repostsTx) postNext(s store.OutboxMessage, to string) error {
+	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
+		return err
+	}
+	s.To, s.Channel, s.LastError = to, "", ""
+	s.CreatedAt, s.Process, s.After = t.now, t.w.owner, t.w.slack.time()
+	s.Round++
+	return t.repostLost(s)
+}
+
 // repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack. If such an
 // edit fails because the message is gone, the message is posted again immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {

@@ -173,7 +173,7 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the history, and erases data whose retention has ended.
+	// History seals the history, posts the weekly report, and erases data whose retention has ended.
 	History struct{ *core }
 )
 
@@ -509,6 +509,7 @@ type parts struct {
 	damage    damageTx    // closing that to which a damaged record belongs
 	restore   restoreTx   // closing everything in a restored store that could act
 	seals     sealsTx     // signed heads
+	reports   reportsTx   // weekly reports
 	reception receptionTx // gaps in which nothing was received
 	callers   callersTx   // requests of other agents
 }
@@ -535,6 +536,7 @@ type (
 	damageTx    struct{ *tx }
 	restoreTx   struct{ *tx }
 	sealsTx     struct{ *tx }
+	reportsTx   struct{ *tx }
 	receptionTx struct{ *tx }
 )
 
@@ -561,6 +563,7 @@ func newParts(t *tx) parts {
 		damage:    damageTx{t},
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
+		reports:   reportsTx{t},
 		reception: receptionTx{t},
 		callers:   callersTx{t},
 	}

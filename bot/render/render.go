@@ -150,6 +150,10 @@ func (v View) render() Rendered {
 		return Single(v.pause())
 	case store.OutboxHead:
 		return Single(v.head())
+	case store.OutboxReport:
+		d := Single(v.weeklyReport())
+		d.Expired = v.reportIsLate()
+		return d
 	case store.OutboxHome:
 		return v.home()
 	case store.OutboxStandstill:
